@@ -9,9 +9,10 @@ export async function runReach(rounds: number): Promise<readonly string[]> {
   const seed = randomInt(2 ** 31);
   const folder = mkdtempSync(join(tmpdir(), "mandate reach "));
   try {
-    const { facts, chained } = await compareReach(rounds, seed, join(folder, "config.json"));
+    const { facts, chained, noes, mutants } = await compareReach(rounds, seed, join(folder, "config.json"));
     return [
       `seed ${seed}: search and brute force are equal (facts ${facts}, grants after other requests ${chained})`,
+      `certificates taken ${noes}, changed ones refused ${mutants}`,
     ];
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -292,7 +292,7 @@ const POLICY: CommandUsage = {
     ...CONFIG,
   },
   notes: [
-    'VECTORS is a file of [{ "name", "ask", "consents"?, "class"?, "expect": "allow" | "deny", "scope"?, "rule"? }].',
+    'VECTORS is a file of [{ "name", "ask", "consents"?, "class"?, "expect": "allow" | "deny", "scope"?, "rule"? }], and of { "name", "never": { "actor", "target" } } for what no order of requests may lead to.',
     '"ask" is a question as POST /policy/explain accepts it, in which exp and iat may be omitted; "consents" are the consents on record, [{ "targets": [ … ], "scope": "…" }], none by default; "class" is the class of a client that registered itself.',
   ],
   example: "mandate policy diff config.json changed.json --fail-on allow",

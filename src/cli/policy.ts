@@ -15,9 +15,9 @@ import { rulesOf } from "./policy/answer.ts";
 import { compare, directions } from "./policy/diff.ts";
 import { formatDifferences, showComparison } from "./policy/format.ts";
 import type { ReachQuery } from "./policy/reach.ts";
-import { askReach, drawReach, formatReach, showReach } from "./policy/reach.ts";
-import type { Vector } from "./policy/vectors.ts";
-import { formatVectors, readVectors, runVectors, showVector } from "./policy/vectors.ts";
+import { askReach, drawReach, formatReach, runNever, showReach } from "./policy/reach.ts";
+import type { Vectors } from "./policy/vectors.ts";
+import { formatVectors, readVectors, runVectors, showNever, showVector } from "./policy/vectors.ts";
 import { jsonLine } from "./text.ts";
 
 const FAIL_ON = ["allow", "deny", "any"] as const;
@@ -68,7 +68,7 @@ function load(terminal: Terminal, file: string): Loaded | undefined {
   return undefined;
 }
 
-function loadVectors(terminal: Terminal, file: string): readonly Vector[] | undefined {
+function loadVectors(terminal: Terminal, file: string): Vectors | undefined {
   const vectors = readVectors(file);
   if (vectors.ok) return vectors.value;
   tellErrors(terminal, `Invalid vectors in ${file}:`, vectors.error);
@@ -106,10 +106,16 @@ async function testVectors(terminal: Terminal, file: string, config: string, jso
   const loaded = load(terminal, config);
   const vectors = loadVectors(terminal, file);
   if (loaded === undefined || vectors === undefined) return EXIT.unusable;
-  const results = await runVectors(loaded.settings, vectors);
-  const lines = json ? results.map(showVector).map(jsonLine) : formatVectors(results);
+  const results = await runVectors(loaded.settings, vectors.asked);
+  const never = await runNever(loaded.settings, vectors.never);
+  if (!never.ok) {
+    tellErrors(terminal, `Invalid vectors in ${file}:`, [never.error]);
+    return EXIT.unusable;
+  }
+  const shown = [...results.map(showVector), ...never.value.map(showNever)];
+  const lines = json ? shown.map(jsonLine) : formatVectors(results, never.value);
   for (const line of lines) terminal.print(line);
-  return results.every(({ wrong }) => wrong === undefined) ? EXIT.done : EXIT.refused;
+  return shown.every(({ passed }) => passed) ? EXIT.done : EXIT.refused;
 }
 
 const FORMATS = ["text", "json", "mermaid"] as const;
@@ -167,7 +173,7 @@ async function diff(
   { before, after, vectorFile, failOn, json }: DiffOptions,
 ): Promise<number> {
   const [old, next] = [load(terminal, before), load(terminal, after)];
-  const vectors = vectorFile === undefined ? [] : loadVectors(terminal, vectorFile);
+  const vectors = vectorFile === undefined ? { asked: [] } : loadVectors(terminal, vectorFile);
   if (old === undefined || next === undefined || vectors === undefined) return EXIT.unusable;
   if (old.settings.issuer !== next.settings.issuer) {
     terminal.printError(
@@ -175,7 +181,7 @@ async function diff(
     );
     return EXIT.unusable;
   }
-  const found = await compare(old.settings, next.settings, vectors);
+  const found = await compare(old.settings, next.settings, vectors.asked);
   const known = new Set(old.warnings);
   const fresh = next.warnings.filter((warning) => !known.has(warning));
   if (json) terminal.print(jsonLine({ ...showComparison(found), new_warnings: fresh }));

@@ -155,7 +155,37 @@ test("REACH-D-5 a name in the diagram is text, and opens nothing", async () => {
   ]);
 });
 
-test("REACH-D-1, REACH-D-6 what is reached is what brute force finds, in small random configurations", async () => {
-  const { facts } = await compareReach(rounds(6), 52, join(folder, "random.json"));
-  assert.ok(facts > 0);
+test("REACH-D-1, REACH-D-6, REACH-D-7 what is reached is what brute force finds, and each no has a certificate that changes break", async () => {
+  const { facts, noes, mutants } = await compareReach(rounds(3), 52, join(folder, "random.json"));
+  assert.ok(facts > 0 && noes > 0 && mutants > 0);
+});
+
+test("REACH-D-7 a bounded no has no certificate", async () => {
+  const asked = ["reach", "--actor", PLANNER, "--target", "vault", "--json"];
+  const { out } = await run({}, ...asked, "--depth", "1");
+  assert.deepEqual(JSON.parse(out.join()), { reached: false, grants: [] });
+});
+
+test("REACH-D-8 what must never be reached fails the vectors with the way there", async () => {
+  const never = (actor: string, target: string) => ({ name: `${target} never`, never: { actor, target } });
+  const file = (...vectors: object[]): string[] => ["test", save(vectors)];
+  const good = await run({ policies: [FIRST] }, ...file(never(PLANNER, "vault")));
+  assert.deepEqual(
+    [good.code, good.out],
+    [0, ["ok    vault never  never reached", "1 of 1 vectors passed."]],
+  );
+  const bad = await run({}, ...file(never(BOOKING, "desk"), never(PLANNER, "vault")));
+  assert.deepEqual(bad.out, [
+    "ok    desk never   never reached",
+    "FAIL  vault never  reached",
+    `      ${BOOKING} for any subject of ${IDP}`,
+    `        at vault: read after ${PLANNER} (first, onward)`,
+    "1 of 2 vectors passed.",
+  ]);
+  assert.equal(bad.code, 1);
+  const json = await run({}, ...file(never(PLANNER, "vault")), "--json");
+  assert.deepEqual([json.code, JSON.parse(json.out.join()).passed], [1, false]);
+  for (const wrong of [never(PLANNER, "vaultt"), never("planer", "vault"), { name: "x", never: {} }]) {
+    assert.equal((await run({}, ...file(wrong))).code, 2);
+  }
 });

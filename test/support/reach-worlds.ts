@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
+import { askReach, showReach } from "../../src/cli/policy/reach.ts";
 import { worldOf } from "../../src/cli/policy/world.ts";
 import { loadSettings } from "../../src/config/config.ts";
 import type { Mode } from "../../src/modes.ts";
@@ -15,6 +16,8 @@ import { searchReach } from "../../src/policy/reach.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import type { Prng } from "./prng.ts";
 import { prng } from "./prng.ts";
+import { checkCertificate } from "./reach-check.ts";
+import type { Certificate, CheckedConfig } from "./reach-types.ts";
 
 const US = "https://as.example";
 const IDP = "https://idp.example";
@@ -427,6 +430,8 @@ const isDisabled = ({ trustedIssuers }: Settings, { iss, sub }: Origin): boolean
 export async function compareReach(count: number, seed: number, file: string) {
   let facts = 0;
   let chained = 0;
+  let noes = 0;
+  let mutants = 0;
   for (let index = 0; index < count; index++) {
     const random = prng(seed + index);
     const { config, settings } = randomConfig(random, file);
@@ -445,7 +450,55 @@ export async function compareReach(count: number, seed: number, file: string) {
       `not there, ${at}`,
     );
     facts += forced.size;
+    const found = await checkNoes(config as CheckedConfig, settings, random);
+    noes += found.noes;
+    mutants += found.mutants;
     chained += reached.grants.filter(({ depth }) => depth > 1).length;
   }
-  return { facts, chained };
+  return { facts, chained, noes, mutants };
+}
+
+/** Each no of one actor at a target has a certificate that the checker takes, and none that says less or another thing. */
+async function checkNoes(config: CheckedConfig, settings: Settings, random: Prng) {
+  let noes = 0;
+  let mutants = 0;
+  const actor = random.pick(ACTORS);
+  for (const target of TARGETS) {
+    const answer = await askReach(settings, { actor, target });
+    assert.ok(answer.ok);
+    const shown = JSON.parse(JSON.stringify(showReach(answer.value))) as { certificate?: Certificate };
+    if (shown.certificate === undefined) continue;
+    noes += 1;
+    const at = JSON.stringify([config, shown.certificate]);
+    assert.equal(checkCertificate(config, shown.certificate), undefined, at);
+    for (const mutant of mutantsOf(shown.certificate, random)) {
+      mutants += 1;
+      assert.notEqual(checkCertificate(config, mutant), undefined, `${JSON.stringify(mutant)} of ${at}`);
+    }
+  }
+  return { noes, mutants };
+}
+
+/** The certificate without a token, and with one that says less: each has a token that nothing covers any more. */
+function mutantsOf(certificate: Certificate, random: Prng): readonly Certificate[] {
+  const { tokens } = certificate;
+  const index = random.below(Math.max(tokens.length, 1));
+  const token = tokens[index];
+  if (token === undefined) return [];
+  const [dropped = "", ...scopes] = token.scope.split(" ");
+  const less: Certificate["tokens"][number][] = [
+    { ...token, hops: token.hops + 1 },
+    { ...token, subject: { iss: token.subject.iss, sub: `${token.subject.sub}-not` } },
+    { ...token, target: token.target === "desk" ? "vault" : "desk" },
+    { ...token, may_act: `${token.may_act}-not` },
+    { ...token, bound_to: `${token.bound_to}-not` },
+    { ...token, scope: scopes.length > 0 ? scopes.join(" ") : `${dropped}-not` },
+  ];
+  if (!token.in_job) less.push({ ...token, in_job: true });
+  if (token.by_actor) less.push({ ...token, by_actor: false });
+  const others = tokens.toSpliced(index, 1);
+  return [others, ...less.map((one) => [...others, one])].map((changed) => ({
+    ...certificate,
+    tokens: changed,
+  }));
 }

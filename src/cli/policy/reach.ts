@@ -52,6 +52,27 @@ export async function askReach(settings: Settings, query: ReachQuery): Promise<R
   return ok({ query, world, grants: [...told.values()], tokens });
 }
 
+export type NeverResult = { name: string; answer: ReachAnswer };
+
+/** REACH-D-8: the same for each actor that must never reach a target; of an actor one search has all targets. */
+export async function runNever(
+  settings: Settings,
+  vectors: readonly { name: string; never: { actor: string; target: string } }[],
+): Promise<Result<readonly NeverResult[], string>> {
+  const searches = new Map<string, ReturnType<typeof askReach>>();
+  const results: NeverResult[] = [];
+  for (const { name, never } of vectors) {
+    const search = searches.get(never.actor) ?? askReach(settings, { actor: never.actor });
+    searches.set(never.actor, search);
+    const [answer, target] = [await search, findTarget(settings.policy, never.target)];
+    if (!answer.ok) return err(`${name}: ${answer.error}`);
+    if (!target.ok) return err(`${name}: ${target.error}`);
+    const grants = answer.value.grants.filter((one) => one.target === target.value);
+    results.push({ name, answer: { ...answer.value, query: never, grants } });
+  }
+  return ok(results);
+}
+
 function findTarget({ targets }: PolicySet, name: string): Result<Target, string> {
   const target = targets.get(name);
   return target === undefined ? err(`"${name}" is no target${meant(name, targets.keys())}`) : ok(target);
@@ -108,7 +129,7 @@ function describe(world: World, one: Obtained): readonly [title: string, line: s
 
 // --- as JSON ------------------------------------------------------------------------------------------------------
 
-/** `certificate` is the proof of a no: every token that can exist is covered by one of these, and none is what is asked for. */
+/** REACH-D-7: `certificate` is the proof of a no: every token that can exist is covered by one of these, and none is what is asked for. */
 export function showReach({ world, query, grants, tokens }: ReachAnswer): object {
   const { depthMax, ...claim } = query;
   const isProof = grants.length === 0 && depthMax === undefined;

@@ -15,6 +15,8 @@ import type { Json } from "../../spec/rfc8259.ts";
 import { isSameDetails } from "../../spec/rfc9396.ts";
 import type { Scenario } from "./answer.ts";
 import { answer } from "./answer.ts";
+import type { NeverResult } from "./reach.ts";
+import { formatReach, showReach } from "./reach.ts";
 
 const text = v.pipe(v.string(), v.nonEmpty("is empty"));
 const scopes = v.pipe(
@@ -23,43 +25,48 @@ const scopes = v.pipe(
   v.transform((scope) => scope.split(" ")),
 );
 
-const File = v.array(
-  v.pipe(
-    v.strictObject({
-      name: text,
-      ask: v.custom<Json>((value) => typeof value === "object", "is not an object"),
-      consents: v.optional(
-        v.array(
-          v.strictObject({ targets: v.array(text), scope: scopes, details: v.optional(detailObjects) }),
-        ),
-        [],
-      ),
-      /** The class of a client that registered itself. */
-      class: v.optional(
-        v.pipe(
-          v.string(),
-          v.check((name) => isClassName(name), "is not a class name (lower-case letters, digits, hyphens)"),
-        ),
-      ),
-      expect: v.picklist(["allow", "deny"]),
-      scope: v.optional(scopes),
-      /** The details of the token; an empty list for none. */
-      details: v.optional(v.union([v.pipe(v.array(v.never()), v.maxLength(0)), detailObjects])),
-      rule: v.optional(text),
-    }),
-    v.check(
-      ({ expect, scope, details, rule }) => expect === "allow" || (scope ?? details ?? rule) === undefined,
-      "scope, details and rule can only be expected together with allow",
+const Asked = v.pipe(
+  v.strictObject({
+    name: text,
+    ask: v.custom<Json>((value) => typeof value === "object", "is not an object"),
+    consents: v.optional(
+      v.array(v.strictObject({ targets: v.array(text), scope: scopes, details: v.optional(detailObjects) })),
+      [],
     ),
+    /** The class of a client that registered itself. */
+    class: v.optional(
+      v.pipe(
+        v.string(),
+        v.check((name) => isClassName(name), "is not a class name (lower-case letters, digits, hyphens)"),
+      ),
+    ),
+    expect: v.picklist(["allow", "deny"]),
+    scope: v.optional(scopes),
+    /** The details of the token; an empty list for none. */
+    details: v.optional(v.union([v.pipe(v.array(v.never()), v.maxLength(0)), detailObjects])),
+    rule: v.optional(text),
+  }),
+  v.check(
+    ({ expect, scope, details, rule }) => expect === "allow" || (scope ?? details ?? rule) === undefined,
+    "scope, details and rule can only be expected together with allow",
   ),
 );
 
-type Expected = Pick<v.InferOutput<typeof File>[number], "expect" | "scope" | "details" | "rule">;
+/** REACH-D-8: what no order of requests may lead to. */
+const Never = v.strictObject({ name: text, never: v.strictObject({ actor: text, target: text }) });
+
+// The message of a problem is that of the kind of entry, which `never` tells.
+const File = v.array(
+  v.lazy((entry) => (typeof entry === "object" && entry !== null && "never" in entry ? Never : Asked)),
+);
+
+type Expected = Pick<v.InferOutput<typeof Asked>, "expect" | "scope" | "details" | "rule">;
 
 export type Vector = Expected & { name: string; scenario: Scenario };
+export type Vectors = { asked: readonly Vector[]; never: readonly v.InferOutput<typeof Never>[] };
 
 /** Reads the vectors, or returns every problem with its path. */
-export function readVectors(path: string): Result<readonly Vector[], readonly string[]> {
+export function readVectors(path: string): Result<Vectors, readonly string[]> {
   const json = readJsonFile(path);
   if (!json.ok) return err([json.error]);
   const parsed = v.safeParse(File, json.value);
@@ -67,21 +74,25 @@ export function readVectors(path: string): Result<readonly Vector[], readonly st
     return err(parsed.issues.map((issue) => describeIssue(issue, "the file")));
   }
   const problems: string[] = [];
-  const vectors = parsed.output.flatMap(
-    ({ name, ask, consents, class: registrationClass, ...expected }, index): Vector[] => {
-      const question = parseQuestion(ask);
-      if (question.ok) {
-        const given = consents.map(({ targets, scope, details }) =>
-          defined<Scenario["consents"][number]>({ targets, scopes: scope, details }),
-        );
-        const scenario = defined<Scenario>({ question: question.value, consents: given, registrationClass });
-        return [{ ...expected, name, scenario }];
-      }
-      problems.push(...question.error.map((problem) => `${index}.ask.${problem}`));
+  const never: Vectors["never"][number][] = [];
+  const asked = parsed.output.flatMap((entry, index): Vector[] => {
+    if ("never" in entry) {
+      never.push(entry);
       return [];
-    },
-  );
-  return problems.length > 0 ? err(problems) : ok(vectors);
+    }
+    const { name, ask, consents, class: registrationClass, ...expected } = entry;
+    const question = parseQuestion(ask);
+    if (question.ok) {
+      const given = consents.map(({ targets, scope, details }) =>
+        defined<Scenario["consents"][number]>({ targets, scopes: scope, details }),
+      );
+      const scenario = defined<Scenario>({ question: question.value, consents: given, registrationClass });
+      return [{ ...expected, name, scenario }];
+    }
+    problems.push(...question.error.map((problem) => `${index}.ask.${problem}`));
+    return [];
+  });
+  return problems.length > 0 ? err(problems) : ok({ asked, never });
 }
 
 type VectorResult = { vector: Vector; got: Explanation; wrong?: string };
@@ -133,13 +144,34 @@ export const showVector = ({ vector, got, wrong }: VectorResult) => ({
   explanation: formatExplanation(got),
 });
 
-export function formatVectors(results: readonly VectorResult[]): readonly string[] {
-  const width = Math.max(0, ...results.map(({ vector }) => vector.name.length));
+/** The same for what must never be reached. */
+export const showNever = ({ name, answer }: NeverResult) => ({
+  name,
+  passed: answer.grants.length === 0,
+  ...showReach(answer),
+});
+
+export function formatVectors(
+  results: readonly VectorResult[],
+  never: readonly NeverResult[],
+): readonly string[] {
+  const names = [...results.map(({ vector }) => vector.name), ...never.map(({ name }) => name)];
+  const width = Math.max(0, ...names.map((name) => name.length));
+  const line = (isGood: boolean, name: string, answer: string): string =>
+    `${isGood ? "ok  " : "FAIL"}  ${name.padEnd(width)}  ${answer}`;
+  const inset = (words: string): string => `      ${words}`;
   const lines = results.flatMap(({ vector, got, wrong }) => {
-    const line = `${wrong === undefined ? "ok  " : "FAIL"}  ${vector.name.padEnd(width)}  ${formatAnswer(got)}`;
-    if (wrong === undefined) return [line];
-    return [line, `      expected: ${wrong}`, ...formatExplanation(got).map((words) => `      ${words}`)];
+    const told = line(wrong === undefined, vector.name, formatAnswer(got));
+    if (wrong === undefined) return [told];
+    return [told, `      expected: ${wrong}`, ...formatExplanation(got).map(inset)];
   });
-  const passed = results.filter(({ wrong }) => wrong === undefined).length;
-  return [...lines, `${passed} of ${results.length} vectors passed.`];
+  const paths = never.flatMap(({ name, answer }) => {
+    const isGood = answer.grants.length === 0;
+    const told = line(isGood, name, isGood ? "never reached" : "reached");
+    return isGood ? [told] : [told, ...formatReach(answer).map(inset)];
+  });
+  const passed =
+    results.filter(({ wrong }) => wrong === undefined).length +
+    never.filter(({ answer }) => answer.grants.length === 0).length;
+  return [...lines, ...paths, `${passed} of ${names.length} vectors passed.`];
 }

@@ -7,6 +7,7 @@ import type { Origin } from "../../policy/access.ts";
 import type { Outsiders, ReachCaller, World } from "../../policy/reach-moves.ts";
 import type { PolicySet, Rule, RulesOf } from "../../policy/rules.ts";
 import { hasSubject, isFor } from "../../policy/rules.ts";
+import type { Partner } from "../../policy/targets.ts";
 import { defined } from "../../result.ts";
 import type { Settings, SubjectMapping, TrustedIssuer } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
@@ -93,7 +94,7 @@ function withoutDetails(policy: PolicySet): PolicySet {
 
 /** Everything else by which the policy or the configuration could tell two workloads or clients apart. */
 function namesElsewhere(
-  { issuer, trustDomains, policy }: Settings,
+  { trustDomains, policy }: Settings,
   rules: readonly Rule[],
   actor: string | undefined,
 ): readonly string[] {
@@ -105,11 +106,10 @@ function namesElsewhere(
       ...names,
       ...owners,
       ...(partner?.clients.keys() ?? []),
+      ...(partner === undefined ? [] : namesAt(partner)),
     ]),
     ...rules.flatMap((rule) => (isFor(rule, "subject_token") ? (rule.subjectToken.audiences ?? []) : [])),
-    ...rules.flatMap((rule) =>
-      hasSubject(rule) && rule.subjects.issuers.includes(issuer) ? (rule.subjects.subs ?? []) : [],
-    ),
+    ...rules.flatMap((rule) => (hasSubject(rule) ? (rule.subjects.subs ?? []) : [])),
   ];
 }
 
@@ -164,13 +164,13 @@ const subsIn = (rules: readonly Rule[], iss: string): readonly string[] =>
     hasSubject(rule) && rule.subjects.issuers.includes(iss) ? (rule.subjects.subs ?? []) : [],
   );
 
+/** The subjects that the partner has in its table, by their names here. */
+const namesAt = ({ subjects }: Partner): readonly string[] =>
+  typeof subjects === "object" && "table" in subjects ? [...subjects.table.keys()] : [];
+
 /** The subjects of an issuer that some partner has in its table. */
 function subsAtPartners({ targets }: PolicySet, mapping: SubjectMapping): readonly string[] {
-  const here = [...new Set(targets.values())].flatMap(({ partner }) =>
-    partner !== undefined && typeof partner.subjects === "object" && "table" in partner.subjects
-      ? [...partner.subjects.table.keys()]
-      : [],
-  );
+  const here = [...new Set(targets.values())].flatMap(({ partner }) => (partner ? namesAt(partner) : []));
   switch (mapping.kind) {
     case "keep":
       return here;
