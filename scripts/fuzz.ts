@@ -24,7 +24,7 @@ const first = Number(values.input ?? 0);
 const inputs = values.input === undefined ? Number(values.inputs) : 1;
 
 function print({ inputs: count, findings, endpoints, kinds, heap }: Figures): void {
-  for (const [name, { count: of, statuses, medianUs, slowest }] of [...endpoints].toSorted(([a], [b]) =>
+  for (const [name, { count: of, statuses, meanUs, slowest }] of [...endpoints].toSorted(([a], [b]) =>
     a < b ? -1 : 1,
   )) {
     const answers = [...statuses]
@@ -33,7 +33,7 @@ function print({ inputs: count, findings, endpoints, kinds, heap }: Figures): vo
     const slow =
       slowest.ratio === 0 ? "" : `, slowest ${slowest.ratio.toFixed(1)} times (--input ${slowest.index})`;
     console.log(
-      `${name.padEnd(40)} ${String(of).padStart(7)}  median ${medianUs.toFixed(0)} us${slow}; ${answers.join(", ")}`,
+      `${name.padEnd(40)} ${String(of).padStart(7)}  mean ${meanUs.toFixed(0)} us${slow}; ${answers.join(", ")}`,
     );
   }
   for (const [kind, { count: of, whole }] of kinds)
