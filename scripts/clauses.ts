@@ -9,13 +9,13 @@ import { registerPage } from "./clauses/html.ts";
 import { compareLedgers, loadLedgers } from "./clauses/ledgers.ts";
 import { findProblems } from "./clauses/problems.ts";
 import type { Clause } from "./clauses/register.ts";
-import { allClauses, clausesOf, findLines, findNames, loadTree } from "./clauses/register.ts";
+import { allClauses, clausesOf, findLines, findNames, isServer, loadTree } from "./clauses/register.ts";
 import type { Evidence } from "./clauses/report.ts";
 import { evidenceOf, findRuns, loadReport, REPORT_FILE } from "./clauses/report.ts";
 import { counts, decisions, drafts, planned, reasons, rows, table } from "./clauses/views.ts";
 
 const USAGE = `
-npm run clauses [DOCUMENT]                 the counts of all documents, or the rows of one, of an id, an RFC or a word
+npm run clauses [DOCUMENT]                 the counts of all documents, or the rows of one, of an id, an RFC, a draft or words
 npm run clauses -- --quiet                 the counts in one line
 npm run clauses -- --open [DOCUMENT]       planned binding clauses
 npm run clauses -- --decisions [DOCUMENT]  what we chose where a document leaves a choice
@@ -64,7 +64,7 @@ function readArguments() {
     const [view] = views;
     const takesDocument = view === undefined || ["open", "decisions", "exceptions", "html"].includes(view);
     if (views.length > 1) throw new Error(`--${views.join(" and --")} do not go together`);
-    if (positionals.length > (takesDocument ? 1 : 0))
+    if (positionals.length > (view === "html" ? 1 : takesDocument ? 9 : 0))
       throw new Error(`too many arguments: ${positionals.join(" ")}`);
     if (report !== undefined && report !== "required")
       throw new Error(`--report takes "required", not "${report}"`);
@@ -79,7 +79,13 @@ function readArguments() {
       clauses: Number(clauses ?? 1e9),
       anywhere: anywhere === true,
     };
-    return { view, name: positionals[0], ledgers, mutation, isReportRequired: report !== undefined };
+    return {
+      view,
+      name: positionals.length === 0 ? undefined : positionals.join(" "),
+      ledgers,
+      mutation,
+      isReportRequired: report !== undefined,
+    };
   } catch (error) {
     return refuseArguments(error instanceof Error ? error.message : String(error));
   }
@@ -106,7 +112,11 @@ const clauses = isOfAll ? allClauses(register) : clausesOf(register, name);
 if (clauses === undefined) refuseArguments(`no document, id or text of test/clauses is ${name}`);
 
 const report = loadReport(root, tree);
-const lines = findLines(register, code);
+// What scripts name, they only ask or show: it enforces nothing.
+const lines = findLines(
+  register,
+  code.filter(({ file }) => isServer(file)),
+);
 const named = "doubt" in report ? findNames(register, tests) : findRuns(register, report.tests);
 const evidence: Evidence =
   "doubt" in report

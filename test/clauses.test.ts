@@ -549,6 +549,10 @@ for (const [what, argument, first] of [
 for (const [what, asked, first] of [
   ["a document", "rfc8693", "RFC8693-"],
   ["an RFC that a document follows", "rfc10070", "B7523-"],
+  ["an RFC as it is written", "RFC 8693", "RFC8693-"],
+  ["a draft, whatever its revision", "draft-ietf-oauth-identity-chaining-18", "IDC-"],
+  ["words in any order", "CLAIM act", ""],
+  ["an RFC that rows only name", "rfc7515", ""],
   ["a word", "mandate_job_request", ""],
 ] as const) {
   test(`the rows of ${what} are found`, () => {
@@ -646,6 +650,13 @@ test("the page of the register has each clause once, with its kind, its lines an
     small,
     /<th scope="row"><a href="#d-doc">doc<\/a><\/th><td><a href="#DOC-5-1">DOC-5-1<\/a><\/td>/,
   );
+});
+
+test("the page of the register writes what stands between grave accents as code, and tells a failed test by its colour", () => {
+  const page = pageOf({ ...other, summary: "Send `aud` and `exp`.", enforced: "row DOC-2.1-1" });
+  assert.ok(page.includes("<p>Send <code>aud</code> and <code>exp</code>.</p>"));
+  assert.match(page, /class="row failed"/);
+  assert.match(page, /\.failed summary \{ color: var\(--bad\)/);
 });
 
 test("the page of the register escapes every text, loads nothing, and its filters are anchors and style", () => {

@@ -47,6 +47,9 @@ export function kindOf(clause: Clause, lines: Places): Kind {
   return lines.has(id) ? "behaviour" : "advice";
 }
 
+/** What stands in the text between grave accents is a name of the wire or of a setting. */
+const prose = (text: string): Html[] =>
+  text.split("`").map((part, at) => (at % 2 === 0 ? html`${part}` : html`<code>${part}</code>`));
 const reference = (id: string): Html => html`<a href="#${id}">${id}</a>`;
 const joined = (parts: readonly Html[]): Html[] =>
   parts.flatMap((part, at) => (at === 0 ? [part] : [html`, `, part]));
@@ -62,12 +65,12 @@ function article(clause: Clause, { lines, tests, evidence }: Shown): Html {
   const classes = [kind, ...(isUnmet(clause) ? ["unmet"] : []), ...(outcome === "failed" ? ["failed"] : [])];
   return html`<article id="${id}" class="${classes.join(" ")}">
 <h3><a href="#${id}">${id}</a> <b>${level}</b> <span class="kind">${KINDS[kind][0]}</span>${on === undefined ? "" : html` <small>on ${on}</small>`}</h3>
-<p>${summary}</p>${note === undefined ? "" : html`<p class="why">Reason: ${note}</p>`}${
+<p>${prose(summary)}</p>${note === undefined ? "" : html`<p class="why">Reason: ${prose(note)}</p>`}${
     enforced === undefined
       ? ""
       : html`
-<p class="why">Enforced by ${enforced}</p>`
-  }${untested === undefined ? "" : html`<p class="why">No test: ${untested}</p>`}${
+<p class="why">Enforced by ${prose(enforced)}</p>`
+  }${untested === undefined ? "" : html`<p class="why">No test: ${prose(untested)}</p>`}${
     same.length === 0 ? "" : html`<p class="why">Same as ${joined(same.map(reference))}</p>`
   }${code.length === 0 ? "" : html`<p class="code">${joined(code.map((place) => html`<code>${place}</code>`))}</p>`}${
     named.length === 0
@@ -112,13 +115,15 @@ nav ul { display: flex; flex-wrap: wrap; gap: .25rem .75rem; list-style: none; m
 nav a { display: inline-block; padding: .15rem 0; }
 article { border: 1px solid var(--line); contain-intrinsic-size: auto 7rem; content-visibility: auto; border-radius: 6px; margin: .5rem 0; padding: .5rem .75rem; scroll-margin-top: 1rem; }
 article:target { outline: 3px solid var(--link); } article p { margin: .25rem 0; } article h3 > a { font-weight: 600; }
-.why, small, .code { font-size: .875rem; } .why { opacity: .85; } code { font-size: .8125rem; } li { font-size: .875rem; }
+.why, small, .code { font-size: .875rem; } .why { opacity: .85; } code { background: #8882; border-radius: 3px; font-size: .8125rem; padding: 0 .2em; } li { font-size: .875rem; }
 .kind { border: 1px solid; border-radius: 4px; font-size: .8125rem; padding: 0 .35rem; white-space: nowrap; }
 .behaviour .kind, .structure .kind, .row .kind, .advice .kind { color: var(--good); } .decision .kind, .stricter .kind { color: var(--mild); } .exception .kind, .planned .kind { color: var(--bad); }
-.failed { border-color: var(--bad); } .table { overflow-x: auto; } .table:focus-visible { outline: 2px solid var(--link); }
+.failed { border-color: var(--bad); } .failed summary { color: var(--bad); font-weight: 600; } .table { overflow-x: auto; } .table:focus-visible { outline: 2px solid var(--link); }
 table { overflow-wrap: normal; border-collapse: collapse; font-size: .875rem; width: 100%; } th, td { border-bottom: 1px solid var(--line); min-width: 4.5rem; padding: .25rem .5rem; text-align: left; vertical-align: top; }
 input { font: inherit; padding: .4rem; width: 100%; } [hidden] { display: none !important; }
 td a { white-space: nowrap; }
+/* The list of documents would stand between a filter and what it leaves. */
+span:target ~ header > nav:last-child { display: none; }
 ${HIDING}
 `;
 const SCRIPT = `
@@ -127,6 +132,8 @@ const all = [...document.querySelectorAll("article")].map((element) => [element,
 box.addEventListener("input", () => {
   const words = box.value.toLowerCase().split(/\\s+/);
   for (const [element, text] of all) element.hidden = !words.every((word) => text.includes(word));
+  document.querySelector("header > nav:last-child").hidden = box.value !== "";
+  document.querySelector("output").value = box.value && all.filter(([element]) => !element.hidden).length + " clauses";
   for (const section of document.querySelectorAll("main section")) section.hidden = !section.querySelector("article:not([hidden])");
 });
 `;
@@ -149,7 +156,7 @@ export function registerPage(shown: Shown): string {
 ${Object.keys(FILTERS).map((one) => html`<span id="only-${one}"></span>`)}
 <header><h1>Clause register</h1>
 <p>${all.length} clauses of ${register.size} documents, ${all.filter(isBinding).length} of them binding. ${shownBy}</p>
-<form hidden><label>Search <input type="search" placeholder="id, word, file or test"></label></form>
+<form hidden><label>Search <input type="search" placeholder="id, word, file or test"></label> <output></output></form>
 <nav aria-label="Kinds"><ul><li><a href="#">all</a></li>${Object.entries(FILTERS).map(([of, says]) => filter(of, says))}</ul></nav>
 <details><summary>What the kinds mean</summary><ul>${Object.values(FILTERS).map(([words, meaning]) => html`<li>${words}: ${meaning}</li>`)}</ul></details>
 <nav aria-label="Documents"><ul><li><a href="#not-met">not met</a></li><li><a href="#drafts">drafts</a></li>${[...register].map(([one, { clauses }]) => html`<li><a href="#d-${one}">${one}</a> ${clauses.length}</li>`)}</ul></nav></header>
@@ -158,7 +165,7 @@ ${[...register].map(
   ([
     one,
     document,
-  ]) => html`<section aria-labelledby="d-${one}"><h2 id="d-${one}">${document.title}</h2><p class="why">${document.source}</p>
+  ]) => html`<section aria-labelledby="d-${one}"><h2 id="d-${one}">${document.title}</h2><p class="why">${prose(document.source)}</p>
 ${document.clauses.map((clause) => article(clause, shown))}</section>
 `,
 )}</main>

@@ -36,20 +36,29 @@ export const ID = "[A-Z][A-Z0-9]*-[0-9A-Za-z.]+-v?[0-9]+";
 export const allClauses = (register: Register): Clause[] =>
   [...register.values()].flatMap((doc) => doc.clauses);
 
-/** The clauses of a document, of an id, of an RFC by its number, or with a word; undefined where there is none. */
+const startOf = (word: string): RegExp => new RegExp(`(?<![a-z0-9_])${RegExp.escape(word)}`, "i");
+
+/**
+ * The clauses of a document, of an id, of an RFC by its number or a draft by its name, or with all of these words; undefined
+ * where there is none.
+ */
 export function clausesOf(register: Register, name: string): Clause[] | undefined {
-  const said = name.toLowerCase();
+  const said = name.toLowerCase().replace(/^rfc[ -](?=\d)/, "rfc");
   const all = allClauses(register);
-  const saysIt = (...texts: (string | undefined)[]) =>
-    texts.some((text) => text?.toLowerCase().includes(said));
-  const number = /^rfc(\d+)$/.exec(said)?.[1];
-  const about = new RegExp(`RFC ${number}(?!\\d)`);
-  const ofRfc = [...register.values()].filter(({ title, source }) => about.test(`${title} ${source}`));
+  const [, number] = /^rfc(\d+)$/.exec(said) ?? [];
+  const [, draft = "no draft"] = /^(draft-[a-z0-9-]+?)(?:-\d\d)?$/.exec(said) ?? [];
+  const about = new RegExp(number === undefined ? `${draft}-\\d` : `rfc ?${number}(?!\\d)`, "i");
+  // A number that no document follows is looked for where it is named.
+  const words = number === undefined ? said.split(/\s+/).map(startOf) : [about];
+  const followed = [...register.values()].filter(({ title, source }) => about.test(`${title} ${source}`));
   const found = [
     register.get(said)?.clauses ?? [],
     all.filter(({ id }) => id.toLowerCase() === said || id.toLowerCase().startsWith(`${said}-`)),
-    number === undefined ? [] : ofRfc.flatMap(({ clauses }) => clauses),
-    all.filter(({ summary, note }) => saysIt(summary, note)),
+    followed.flatMap(({ clauses }) => clauses),
+    all.filter(({ id, summary, note = "" }) => {
+      const text = `${id} ${summary} ${note}`;
+      return words.every((word) => word.test(text));
+    }),
   ];
   return found.find((clauses) => clauses.length > 0);
 }
