@@ -501,6 +501,8 @@ test("RFC7591-3-3 an initial access token and its event have the requested limit
   soon(expires, 60);
   const { ceiling, usesMax } = (await site.store.registrations.initialToken(hash.sha256(token))) ?? {};
   assert.deepEqual([ceiling, usesMax], [{ grantTypes: [EXCHANGE], scopes: ["a", "b"] }, 7]);
+  const { grant_types, scope } = JSON.parse((await inside(site, "initial-token", "list", "--json")).out);
+  assert.deepEqual([grant_types, scope], [[EXCHANGE], "a b"]);
   const [, { detail, policy }] = await bodies(site);
   assert.match(policy.digest, /^sha256:[0-9a-f]{64}$/);
   assert.deepEqual(detail, {

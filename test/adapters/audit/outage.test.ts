@@ -145,6 +145,12 @@ test("STORE-D-21 requests are held until the store answers, and no more of them 
   const next = hold(watch);
   watch.over();
   assert.equal(await next, true);
+  let looks = 0;
+  const later = new OutageWatch(
+    async () => ++looks > 1,
+    () => false,
+  );
+  assert.equal(await hold(later), true, "also one alone, which the first look does not find");
 });
 
 test("STORE-D-21 forms that are held have a limited size together", async () => {
