@@ -280,7 +280,7 @@ for (const [what, claims] of [
   });
 }
 
-test("RFC7521-8.2-1, RFC7523-6-1, RFC7523-3-14, PROD-2.3-6 an assertion is accepted once on all instances, whatever the response was", async () => {
+test("RFC7521-8.2-1, RFC7523-6-1, RFC7523-3-14, PROD-2.3-6, PROD-2.3-14 an assertion is accepted once on all instances, whatever the response was", async () => {
   const second = await startSecond();
   try {
     const assertion = forge(usual());

@@ -220,7 +220,8 @@ test("OIDCB-2.6-2, OIDCB-2.8-2 a token that is forged, unsigned, of a symmetric 
     await provider.userToken("erin", "mandate-at-company"),
   ];
   for (const token of tokens) {
-    assert.equal((await send(token)).status, 400, token.slice(0, 60));
+    const { status, body } = await send(token);
+    assert.deepEqual([status, body.error], [400, "invalid_request"], token.slice(0, 60));
   }
   const joined = await service.get("/backchannel-logout/company", {
     method: "POST",
