@@ -163,7 +163,8 @@ test("IDJAG-4.3.3-2 the audience of a workload's ID token is its SPIFFE ID", asy
   await travellers.assertRefused(await ask([booking]), "subject_token_does_not_permit");
 });
 
-test("IDJAG-4.3-3, PROD-4.1-27 other subject tokens get an ID-JAG only by a rule that lists their type", async () => {
+test("IDJAG-4.3-3, PROD-4.1-27 an ID token gets an ID-JAG, and other subject tokens only by a rule that lists their type", async () => {
+  assert.equal(claimsOf(grantOf(await travellers.fromIdToken())).client_id, "app-there");
   const form = { requested_token_type: ID_JAG };
   for (const subject of [{}, await travellers.delegated()]) {
     const answer = await travellers.exchange({ ...form, ...subject });
