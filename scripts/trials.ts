@@ -28,7 +28,7 @@ import { runPlatformAgents } from "./trials/platform-agents.ts";
 import { runProxies } from "./trials/proxies.ts";
 import { runPython } from "./trials/python.ts";
 import { runRandom } from "./trials/random.ts";
-import { runReach } from "./trials/reach.ts";
+import { playReach, runReach } from "./trials/reach.ts";
 import { raceRefresh } from "./trials/refresh-races.ts";
 import { rehearse } from "./trials/rehearsal/run.ts";
 import { runRenewal } from "./trials/renewal.ts";
@@ -80,6 +80,7 @@ const TRIALS: Trials = new Map([
   ["renewal", { rounds: 5, run: runRenewal }],
   ["random", { rounds: 20, run: runRandom }],
   ["reach", { rounds: 1_000, run: runReach }],
+  ["reach-played", { rounds: 20, run: playReach }],
   ["refresh-races", { rounds: 200, run: raceRefresh }],
   ["rolling", { rounds: 20, run: runRolling }],
   ["rotation", { rounds: 2, run: runRotation }],

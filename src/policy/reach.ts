@@ -8,7 +8,7 @@ import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Origin } from "./access.ts";
 import { apiAudience } from "./own-target.ts";
 import type { Exhibit, Obtained, Pair, ReachCaller, Step, World } from "./reach-moves.ts";
-import { FAR_SECONDS, mover, pairOf, partyOf } from "./reach-moves.ts";
+import { FAR_SECONDS, mover, pairOf } from "./reach-moves.ts";
 import { hasSubject } from "./rules.ts";
 
 export type Search = {
@@ -33,17 +33,20 @@ export function searchReach(world: World, { isActor, depthMax = FAR_SECONDS }: S
   const anySubs = new Map(outsiders.map(({ iss, any }) => [iss, any]));
   const isAny = ({ iss, sub }: Origin): boolean => anySubs.get(iss) === sub;
   const kept = keeper((iss) => anySubs.get(iss));
-  const grants = new Map<string, Obtained[]>();
+  const grants = new Map<ReachCaller, Map<string, Obtained[]>>();
   const queue: Obtained[] = [];
   const moves = mover(world, isActor ?? (() => false));
 
   const add = (found: Obtained): void => {
     const { caller } = found.step;
-    const key = `${partyOf(caller)} ${caller.clientId} ${found.isTraced} ${keyOf(found)}`;
-    const known = grants.get(key);
-    if (known === undefined) grants.set(key, [found]);
-    else if (!known.some(({ scopes }) => includesAll(scopes, found.scopes))) known.push(found);
-    if (kept.add(found)) queue.push(found);
+    const key = keyOf(found);
+    const ofCaller = grants.get(caller) ?? new Map<string, Obtained[]>();
+    const known = ofCaller.get(key) ?? [];
+    const isTold = known.some(
+      (one) => one.isTraced === found.isTraced && includesAll(one.scopes, found.scopes),
+    );
+    if (!isTold) grants.set(caller, ofCaller.set(key, [...known, found]));
+    if (kept.add(found, key)) queue.push(found);
   };
   const go = (of: readonly Pair[] = [], evidence?: Exhibit): void => {
     for (const found of moves(of, evidence)) add(found);
@@ -75,7 +78,7 @@ export function searchReach(world: World, { isActor, depthMax = FAR_SECONDS }: S
     if (!ends && depth < depthMax && !kept.isCovered(token))
       expand({ origin, token, brings: "subject_token" });
   }
-  return { grants: [...grants.values()].flat(), tokens: kept.all() };
+  return { grants: [...grants.values()].flatMap((of) => [...of.values()].flat()), tokens: kept.all() };
 }
 
 /** The rules with their callers, by what they are asked with and by whom they are for. */
@@ -128,19 +131,18 @@ const covers = (one: Obtained, other: Obtained): boolean =>
 /** Keeps the tokens that no other one covers; `anyOf` is the `sub` that stands for every subject of an issuer. */
 function keeper(anyOf: (iss: string) => string | undefined) {
   const byKey = new Map<string, Obtained[]>();
-  const near = (token: Obtained): readonly Obtained[] => {
-    const own = byKey.get(keyOf(token)) ?? [];
+  const near = (token: Obtained, key: string): readonly Obtained[] => {
+    const own = byKey.get(key) ?? [];
     const any = anyOf(token.origin.iss);
     if (any === undefined || any === token.origin.sub) return own;
     return [...own, ...(byKey.get(keyOf(token, any)) ?? [])];
   };
-  const isCovered = (token: Obtained): boolean =>
-    near(token).some((one) => one !== token && covers(one, token));
+  const isCovered = (token: Obtained, key = keyOf(token)): boolean =>
+    near(token, key).some((one) => one !== token && covers(one, token));
   return {
     isCovered,
-    add(token: Obtained): boolean {
-      if (isCovered(token)) return false;
-      const key = keyOf(token);
+    add(token: Obtained, key: string): boolean {
+      if (isCovered(token, key)) return false;
       byKey.set(key, [...(byKey.get(key) ?? []).filter((one) => !covers(token, one)), token]);
       return true;
     },

@@ -62,7 +62,7 @@ export function checkCertificate(config: CheckedConfig, { claim, tokens }: Certi
         Object.values(named ?? {}).includes(sub) || (theirs !== undefined && sub.startsWith(theirs));
       return other !== iss && rest.subjects === "keep" && isTheirs;
     });
-    if (taken || disabledSubjects.includes(sub)) return undefined;
+    if (taken || disabledSubjects.includes(sub) || sub in clients || /^\w+:/.test(sub)) return undefined;
     return table === undefined ? `${prefix ?? ""}${sub}` : table[sub];
   };
   const subsOf = (iss: string): string[] => {

@@ -502,3 +502,19 @@ function mutantsOf(certificate: Certificate, random: Prng): readonly Certificate
     tokens: changed,
   }));
 }
+
+/** Policies of a random configuration for a server whose users are all of one issuer, which also gives grants. */
+export function randomPolicies(random: Prng, file: string): Pick<CheckedConfig, "targets" | "policies"> {
+  for (;;) {
+    const { config } = randomConfig(random, file);
+    const { targets, policies } = config as CheckedConfig;
+    const played = policies
+      .filter(({ allow, jobs }) => allow !== "authorization_code" && jobs === undefined)
+      .map((rule) => {
+        if (rule.subjects === undefined) return rule;
+        const issuers = rule.subjects.issuers.map((iss) => (iss === US ? US : IDP));
+        return { ...rule, subjects: { ...rule.subjects, issuers: [...new Set(issuers)] } };
+      });
+    if (played.length > 1) return { targets, policies: played };
+  }
+}

@@ -1,6 +1,7 @@
 /** What `mandate policy reach` searches (REACH-D-2): the callers and subjects that a configuration admits. */
 import { findCaller } from "../../flows/order/question.ts";
 import { callerOf } from "../../flows/order/read-order.ts";
+import { mapSubject } from "../../flows/order/subject.ts";
 import type { Brought } from "../../modes.ts";
 import { MODES } from "../../modes.ts";
 import type { Origin } from "../../policy/access.ts";
@@ -10,7 +11,6 @@ import { hasSubject, isFor } from "../../policy/rules.ts";
 import type { Partner } from "../../policy/targets.ts";
 import { defined } from "../../result.ts";
 import type { Settings, SubjectMapping, TrustedIssuer } from "../../settings/settings.ts";
-import { nameHere } from "../../settings/subject-names.ts";
 import { isPlatformName, parsePlatformId } from "../../spec/workload-grant.ts";
 import { portsOfFile } from "./answer.ts";
 import type { Names, ProbedCaller } from "./probes.ts";
@@ -52,9 +52,8 @@ export async function worldOf(
     const read = (await Promise.all(all)).flatMap((one) => one ?? []);
     callers.set(rule, [...new Map(read.map((one) => [`${one.clientId} ${one.workload}`, one])).values()]);
   }
-  const outsiders = [...settings.trustedIssuers.values()].map((one) =>
-    usersOf(settings, one, rules, subject),
-  );
+  const issuers = [...settings.trustedIssuers.values()];
+  const outsiders = await Promise.all(issuers.map((one) => usersOf(settings, one, rules, subject)));
   const workloads = platformSubjects(settings, rules, names, subject);
   return {
     policy,
@@ -127,36 +126,40 @@ async function readCaller(
   return defined<ReachCaller>({ ...caller, label });
 }
 
-function usersOf(
-  { issuer: us, signIn, policy }: Settings,
-  { issuer: iss, acceptAs, grants, audiences, subjects, disabledSubjects }: TrustedIssuer,
+async function usersOf(
+  settings: Settings,
+  issuer: TrustedIssuer,
   rules: readonly Rule[],
   asked: Origin | undefined,
-): Outsiders {
+): Promise<Outsiders> {
+  const { issuer: us, signIn, policy } = settings;
+  const { issuer: iss, acceptAs, grants, audiences, subjects } = issuer;
   const isProvider = signIn?.providers.values().some((one) => one.issuer === iss) ?? false;
   const brings: readonly Brought[] = [
     ...(acceptAs.length > 0 ? (["subject_token"] as const) : []),
     ...(grants === undefined ? [] : (["grant"] as const)),
     ...(isProvider ? (["code"] as const) : []),
   ];
-  const here = (sub: string): string | undefined => {
-    const named = disabledSubjects.has(sub) ? undefined : nameHere(subjects, sub);
-    return named?.ok ? named.value : undefined;
+  const ports = portsOfFile(settings, { question: { client: "" }, consents: [] });
+  const here = async (sub: string): Promise<string | undefined> => {
+    const mapped = await mapSubject(ports, issuer, sub, { sub });
+    return mapped.ok ? mapped.value.sub : undefined;
   };
-  const told = asked === undefined ? [...subsIn(rules, iss), ...subsAtPartners(policy, subjects)] : [asked];
-  const named = new Set(
-    told.flatMap((one) => (typeof one === "string" ? [one] : one.iss === iss ? [one.sub] : [])),
-  );
+  const told = asked === undefined ? [...subsIn(rules, iss), ...subsAtPartners(policy, subjects)] : [];
+  const named = new Set(asked?.iss === iss ? [asked.sub] : told);
+  const subs = new Map<string, string>();
+  for (const sub of named) {
+    const name = await here(sub);
+    if (name !== undefined) subs.set(sub, name);
+  }
   const others = subjects.kind === "table" ? [...subjects.table.keys()] : [unused("any", named)];
-  const any =
-    asked === undefined ? others.find((sub) => !named.has(sub) && here(sub) !== undefined) : undefined;
-  const subs = [...named].flatMap((sub): [string, string][] => {
-    const name = here(sub);
-    return name === undefined ? [] : [[sub, name]];
-  });
+  let any: string | undefined;
+  for (const sub of asked === undefined ? others : []) {
+    any ??= named.has(sub) || (await here(sub)) === undefined ? undefined : sub;
+  }
   const [tokenType = "jwt"] = acceptAs;
   const [audience = us] = audiences;
-  return defined<Outsiders>({ iss, brings, tokenType, audience, any, subs: new Map(subs) });
+  return defined<Outsiders>({ iss, brings, tokenType, audience, any, subs });
 }
 
 const subsIn = (rules: readonly Rule[], iss: string): readonly string[] =>
