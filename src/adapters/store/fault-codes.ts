@@ -2,14 +2,18 @@
 
 import { StoreUnavailable } from "../../ports.ts";
 
+const OTHER_AUTHORITY =
+  "the certificate of the server is of no authority that is known here: name a file with it as sslrootcert in `store.postgres`";
+
 const CODES: Readonly<Record<string, string>> = {
   // PostgreSQL
-  "28P01": "the password of `store.postgres` is wrong",
+  "28P01": "the user or the password of `store.postgres` is wrong, or the password has expired there",
   "28000": "the user of `store.postgres` may not connect: see pg_hba.conf of the server",
   "3D000": "there is no database of this name: create it, or correct `store.postgres`",
   "42501": 'the user of `store.postgres` may not do this: "mandate check" names the rights that it lacks',
   "40001": "others changed the same rows again and again: see the load of the database",
-  "53300": "the server has no place for more connections: lower `store.connections`",
+  "53300":
+    "the server, its database or this user has no place for more connections: lower `store.connections`, or raise the limit there",
   "53100": "the disk of the database is full: free or add space there",
   "53200": "the database has no memory left: give it more, or fewer connections and a lower work_mem",
   "55P03":
@@ -18,10 +22,12 @@ const CODES: Readonly<Record<string, string>> = {
     "the statement took too long, or an administrator cancelled it: see locks and load in pg_stat_activity of the database",
   "57P01": "an administrator ended the session, or the server stops: see its log",
   "57P02": "a process of the server crashed, and all sessions ended: see its log",
+  "55000":
+    "the database is in no state for this, or takes no connections (datallowconn): see its settings and the log of the server",
   "57P03": "the server is starting or stopping",
   "58030": "the database cannot read or write its files: see its log and its disk",
   "25006":
-    "the server only reads: `store.postgres` leads to a standby, or to a proxy that sends reads to one",
+    "the server only reads: `store.postgres` leads to a standby, or to a proxy that sends reads to one, or its database or user has default_transaction_read_only",
   "26000": "its session is shared with other clients: set the mode of the pooler to session",
   "42P05": "its session is shared with other clients: set the mode of the pooler to session",
   "42704": "the server does not know a parameter of `store.postgres`",
@@ -34,11 +40,18 @@ const CODES: Readonly<Record<string, string>> = {
   EAI_AGAIN: "the name of the host cannot be looked up now",
   ETIMEDOUT: "the host does not answer: see its address and the firewalls on the way",
   ECONNRESET: "the server hung up",
-  SELF_SIGNED_CERT_IN_CHAIN: "the certificate of the server is of an authority that is not known here",
-  DEPTH_ZERO_SELF_SIGNED_CERT: "the certificate of the server is of no authority that is known here",
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "the certificate of the server is of no authority that is known here",
-  ERR_TLS_CERT_ALTNAME_INVALID: "the certificate of the server is for another host",
-  CERT_HAS_EXPIRED: "the certificate of the server has ended",
+  EHOSTUNREACH: "no way leads to this host: see its address and the routes and firewalls on the way",
+  ENETUNREACH: "no way leads to this host: see its address and the routes and firewalls on the way",
+  SELF_SIGNED_CERT_IN_CHAIN: OTHER_AUTHORITY,
+  DEPTH_ZERO_SELF_SIGNED_CERT: OTHER_AUTHORITY,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: OTHER_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT: OTHER_AUTHORITY,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: OTHER_AUTHORITY,
+  ERR_TLS_CERT_ALTNAME_INVALID:
+    "the certificate of the server is for another host: write the host in `store.postgres` as the certificate does",
+  CERT_HAS_EXPIRED: "the certificate of the server has ended: renew it there",
+  CERT_NOT_YET_VALID:
+    "the certificate of the server is not valid yet: see its dates, and the clock of this machine",
   // Files
   ENOENT: "its folder does not exist: make it",
   EACCES: "this user may not write it: change its owner or mode",
