@@ -138,6 +138,12 @@ const ROWS: readonly Row[] = [
   [["store"], { sqlite: "a", postgres: { env: "X" } }, `store: ${NO_PLACE}`],
   [
     ["store"],
+    { sqlite: "a", connections: 5 },
+    'store: has "connections", which is no setting beside "sqlite": remove it',
+  ],
+  [["store"], { postgres: { env: "X" }, connections: 0 }, "store.connections: is less than 1"],
+  [
+    ["store"],
     { postgres: { env: "MANDATE_NOT_SET" } },
     "store.postgres.env: MANDATE_NOT_SET is not set in the environment",
   ],

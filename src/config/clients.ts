@@ -15,6 +15,7 @@ import { parseDocumentUrl } from "../spec/cimd.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import { isAccepted } from "../spec/rfc8252.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import type { SubjectParameter } from "../spec/rfc8705.ts";
 import type { ClientFile } from "./client-schema.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
@@ -228,7 +229,17 @@ function readVouchers(
   });
 }
 
-function report(path: string, { kind, cause }: CredentialFailure, reader: Reader): undefined {
+const SUBJECTS: Readonly<Record<SubjectParameter, string>> = {
+  tls_client_auth_subject_dn: "is not a distinguished name such as CN=client,O=Example",
+  tls_client_auth_san_dns: "is not a DNS name without wildcards",
+  tls_client_auth_san_uri:
+    "is not an absolute URI, or is a SPIFFE ID, for which there is the method spiffe_x509",
+  tls_client_auth_san_ip: "is not an IP address in its usual form",
+  tls_client_auth_san_email: "is not an email address",
+};
+
+function report(path: string, { kind, cause, parameter }: CredentialFailure, reader: Reader): undefined {
+  if (parameter !== undefined) return reader.problem(`${path}.${parameter}`, SUBJECTS[parameter]);
   const why = cause === undefined ? "" : ` (${cause})`;
   switch (kind) {
     case "keys_unusable":

@@ -134,14 +134,15 @@ class ConfigReader {
   /** Every certificate of a file, as DER. */
   readonly readAnchors = (path: string, { file }: File): readonly Uint8Array[] => {
     const text = this.readText(`${path}.file`, file);
-    const blocks = text?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+    if (text === undefined) return [];
+    const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
     try {
       if (blocks.length === 0) throw new Error("none");
       return blocks.map((pem) => new X509Certificate(pem).raw);
     } catch {
       this.problem(
         `${path}.file`,
-        `${file} has no certificates in PEM${describeContent(text ?? "", "certificates")}`,
+        `${file} has no certificates in PEM${describeContent(text, "certificates")}`,
       );
       return [];
     }

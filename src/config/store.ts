@@ -44,6 +44,12 @@ export function readStore(
       "store.postgres",
       "names a folder beside several hosts: name hosts alone, or the folder alone",
     );
+  const hosts = urls.map(hostOf);
+  const named = hosts.map(({ name, port }) => `${name}:${port}`);
+  const twice = named.find((one, index) => named.indexOf(one) < index);
+  if (twice !== undefined) reader.problem("store.postgres", `names ${twice} twice: name each server once`);
+  if (hosts.some(({ port }) => port === 0))
+    reader.problem("store.postgres", "names the port 0: name the one at which the server listens");
   if (urls.length > STORE_HOSTS_MAX)
     reader.problem("store.postgres", `names ${urls.length} hosts: name at most ${STORE_HOSTS_MAX}`);
   const tls = readTls(parameters, reader);
@@ -56,8 +62,7 @@ export function readStore(
   const rest = parameters.toString();
   const place = texts[0]?.split("?", 1)[0] ?? "";
   const postgres = (socketFolder === undefined ? place : atLocalhost(url)) + (rest && `?${rest}`);
-  const hosts = isList ? urls.map(hostOf) : undefined;
-  return defined<PostgresPlace>({ ...store, postgres, socketFolder, hosts, tls });
+  return defined<PostgresPlace>({ ...store, postgres, socketFolder, hosts: isList ? hosts : undefined, tls });
 }
 
 /** The place of a copy whose connection URL is in this file, read as `store.postgres` is, or what is wrong with it. */

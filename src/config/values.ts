@@ -22,7 +22,9 @@ export const isPointer = (text: string): boolean => text.startsWith("/") && !/~(
 
 type Form = v.GenericSchema & { readonly entries?: object };
 
-/** A value of one of several forms; a member that none of them has is named, where all else fits. */
+const firstOf = ({ entries = {} }: Form): string | undefined => Object.keys(entries)[0];
+
+/** A value of one of several forms; a member that does not fit is named where the form is known that is meant. */
 export function oneForm<const F extends readonly Form[]>(forms: F, otherwise: string) {
   const settingNames = new Set(forms.flatMap(({ entries = {} }) => Object.keys(entries)));
   return v.union(forms, ({ input }) => {
@@ -30,7 +32,14 @@ export function oneForm<const F extends readonly Form[]>(forms: F, otherwise: st
     const unknown = members.flatMap(([name]) => (settingNames.has(name) ? [] : [JSON.stringify(name)]));
     const rest = Object.fromEntries(members.filter(([name]) => settingNames.has(name)));
     const fits = unknown.length > 0 && forms.some((form) => v.is(form, rest));
-    return fits ? `has members that are no known settings: ${unknown.join(", ")}` : otherwise;
+    if (fits) return `has members that are no known settings: ${unknown.join(", ")}`;
+    // The member by which a form begins is in no other one, so that it tells which form is meant.
+    const [form, ...others] = forms.filter((one) => (firstOf(one) ?? "") in rest);
+    if (form === undefined || others.length > 0) return otherwise;
+    const beside = Object.keys(rest).find((name) => !(name in (form.entries ?? {})));
+    return beside === undefined
+      ? otherwise
+      : `has "${beside}", which is no setting beside "${firstOf(form)}": remove it`;
   });
 }
 

@@ -5,7 +5,7 @@ import { defined, err, ok } from "../result.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { algorithmsOf, parseJwkSet } from "../spec/rfc7517.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { SubjectMembers } from "../spec/rfc8705.ts";
+import type { SubjectMembers, SubjectParameter } from "../spec/rfc8705.ts";
 import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
 import type { AuthMethod, MethodWith } from "./authentication-methods.ts";
 import { hasCredential } from "./authentication-methods.ts";
@@ -66,6 +66,7 @@ export const detailTypes = ({
 export type CredentialFailure = {
   kind: "keys_unusable" | "certificates_missing" | "subject_refused" | "authorities_missing";
   cause?: string;
+  parameter?: SubjectParameter;
 };
 
 export function makeClient({
@@ -126,7 +127,10 @@ function readSubject(
   { subject = {}, anchors = [] }: KnownCredentials,
 ): Result<ClientAuth, CredentialFailure> {
   const expected = parseSubject(subject);
-  if (!expected.ok) return err({ kind: "subject_refused", cause: expected.error.kind });
+  if (!expected.ok) {
+    const { kind: cause, ...where } = expected.error;
+    return err({ kind: "subject_refused", cause, ...where });
+  }
   // RFC8705-2.1-1: the subject in a certificate means nothing without a trusted authority that signed it.
   if (anchors.length === 0) return err({ kind: "authorities_missing" });
   return ok({ method, subject: expected.value, anchors });

@@ -39,7 +39,7 @@ export const SUBJECT_PARAMETERS = [
   "tls_client_auth_san_ip",
   "tls_client_auth_san_email",
 ] as const;
-type SubjectParameter = (typeof SUBJECT_PARAMETERS)[number];
+export type SubjectParameter = (typeof SUBJECT_PARAMETERS)[number];
 
 export type ExpectedSubject =
   | { parameter: "tls_client_auth_subject_dn"; rdns: readonly (readonly ExpectedAttribute[])[] }

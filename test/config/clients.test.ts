@@ -184,6 +184,26 @@ const wrong: readonly (readonly [name: string, client: object, ...want: string[]
     "clients.one: requires exactly one valid tls_client_auth_* parameter (subject_repeated)",
   ],
   [
+    "an address that is none",
+    { method: "tls_client_auth", tls_client_auth_san_ip: "300.1.1.1", ca: { file: "authority.pem" } },
+    "clients.one.tls_client_auth_san_ip: is not an IP address in its usual form",
+  ],
+  [
+    "a SPIFFE ID as the URI of a certificate",
+    {
+      ...SUBJECT,
+      tls_client_auth_san_dns: undefined,
+      tls_client_auth_san_uri: "spiffe://a.example/b",
+      ca: { file: "authority.pem" },
+    },
+    "clients.one.tls_client_auth_san_uri: is not an absolute URI, or is a SPIFFE ID, for which there is the method spiffe_x509",
+  ],
+  [
+    "a file of authorities that is not there",
+    { ...SUBJECT, ca: { file: "nowhere.pem" } },
+    "clients.one.ca.file: nowhere.pem cannot be read: there is no such file or folder: correct its name, or make it",
+  ],
+  [
     "RFC8705-2.1-1 no authority",
     { ...SUBJECT, ca: { file: "empty.pem" } },
     "clients.one.ca.file: empty.pem has no certificates in PEM: it is empty: fill it",

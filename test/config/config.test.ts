@@ -534,6 +534,8 @@ const refusedLists: [place: string, problem: string][] = [
   ["one,two/mandate?host=/run", "names a folder beside several hosts: name hosts alone, or the folder alone"],
   ["one,%2Frun/mandate", "names a folder beside several hosts: name hosts alone, or the folder alone"],
   ["a,b,c,d,e,f,g,h,i/mandate", "names 9 hosts: name at most 8"],
+  ["one,two,one:5432/mandate", "names one:5432 twice: name each server once"],
+  ["one,two:0/mandate", "names the port 0: name the one at which the server listens"],
 ];
 for (const [place, problem] of refusedLists) {
   test(`STORE-D-7 ${place} as a list of hosts is refused in one line`, (t) => {

@@ -118,7 +118,7 @@ const wrongKeys: [string, unknown, string][] = [
   [
     "in a file with a certificate authority",
     { file: "idp/jwks.json", ca: { file: "tls/ca.pem" } },
-    `${PATH}.keys: ${KEYS}`,
+    `${PATH}.keys: has "ca", which is no setting beside "file": remove it`,
   ],
   [
     "in a file that is missing",
