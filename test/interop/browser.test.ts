@@ -214,7 +214,7 @@ inBrowser(
     await tab.click("input[name=all]");
     await tab.leave(() => tab.click("button[value=allow]"));
     await tab.open(`${ISSUER}/account`);
-    assert.match(await shown(tab), /Web app\s+Id: web-app\s+At Notes \(notes\.example\) it may/);
+    assert.match(await shown(tab), /Web app\s+ID: web-app\s+At Notes \(notes\.example\) it may/);
     const order: string[] = [];
     for (let step = 0; step < 4; step++) {
       await tab.press("Tab");
@@ -229,7 +229,7 @@ inBrowser(
     await tab.leave(() => tab.press("Enter"));
     assert.equal(await urlOf(tab), `${ISSUER}/account`);
     assert.match(await shown(tab), /You allow nothing to any program at present/);
-    assert.match(await shown(tab), /Web app\s+Id: web-app\s[^×]*You took back its permission\./);
+    assert.match(await shown(tab), /Web app\s+ID: web-app\s[^×]*You took back its permission\./);
     assert.deepEqual(tab.complaints, []);
   },
 );
@@ -412,7 +412,7 @@ inBrowser("PAGE-D-5, FETCHMD-2-1 a form of another site takes nothing back", asy
   await tab.leave(() => tab.click("button"));
   assert.match(await shown(tab), /The form was not accepted/);
   await tab.open(`${ISSUER}/account`);
-  assert.match(await shown(tab), /Web app\s+Id: web-app\s+At Notes \(notes\.example\) it may/);
+  assert.match(await shown(tab), /Web app\s+ID: web-app\s+At Notes \(notes\.example\) it may/);
 });
 
 /** The cookies that the browser of this tab would send us, as the field has them. */

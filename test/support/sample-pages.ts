@@ -15,6 +15,7 @@ import { LANGUAGES } from "../../src/people/pages/language.ts";
 import { noticePage } from "../../src/people/pages/notice-page.ts";
 import type { Page } from "../../src/people/pages/page.ts";
 import { frame } from "../../src/people/pages/page.ts";
+import type { ShownParty } from "../../src/people/pages/parties.ts";
 import { signInPage } from "../../src/people/pages/sign-in-page.ts";
 import type { Texts } from "../../src/people/pages/texts.ts";
 import type { Worded } from "../../src/policy/worded.ts";
@@ -47,6 +48,7 @@ const CHANGE_NOTES = {
   en: "change your notes, which your team can read",
   de: "Ihre Notizen ändern, die Ihr Team lesen kann",
 };
+const READ_ARCHIVE = { en: "read your archive", de: "Ihr Archiv lesen" };
 const NOTES_SCOPES = [
   ["notes.read", READ_NOTES],
   ["notes.write", CHANGE_NOTES],
@@ -104,7 +106,7 @@ const PAYMENTS: readonly Omit<ViewAt["limits"][number], "box">[] = [
     detail: {
       title: { en: "Payments", de: "Zahlungen" },
       fields: [
-        { label: { en: "up to", de: "bis" }, value: { amount: "500.00", unit: "EUR" } },
+        { label: { en: "in total up to", de: "insgesamt bis" }, value: { amount: "500.00", unit: "EUR" } },
         { label: { en: "to", de: "an" }, value: ["TAP Air Portugal"] },
       ],
     },
@@ -155,7 +157,22 @@ export const ASK: AskView = {
   agents: [SORTING],
 };
 
-const BOOKING_TARGET = { title: { en: "the booking agent", de: "Buchungsagent" } };
+const BOOKINGS = { title: { en: "Bookings", de: "Buchungen" }, host: "book.example" };
+const READ_BOOKINGS = { en: "read your bookings", de: "Ihre Buchungen lesen" };
+
+/** The usual case: an agent with a title, asked by one other. */
+const USUAL: AskView = {
+  ...ASK,
+  zone: "Europe/Berlin",
+  before: [
+    {
+      id: "spiffe://td.example/agents/planner",
+      naming: { given: { title: { en: "Planner", de: "Planer" } } },
+    },
+  ],
+  agents: [{ id: SORTING.id, naming: { given: { title: { en: "Mail sorting", de: "Postsortierung" } } } }],
+  reason: "You asked me to book the trip to Lisbon in March.",
+};
 
 /** The job of the demo. */
 const DEMO_JOB = {
@@ -166,7 +183,7 @@ const DEMO_JOB = {
   },
   before: [],
   zone: "Europe/Berlin",
-  at: [asked(BOOKING_TARGET, TRIPS_SCOPES.slice(0, 1))],
+  at: [asked(BOOKINGS, [["bookings.read", READ_BOOKINGS]])],
   nowSeconds: Date.UTC(2026, 10, 21, 13, 40) / 1000,
   untilSeconds: Date.UTC(2026, 10, 21, 15, 40) / 1000,
   job: {
@@ -195,12 +212,25 @@ const LONG: ConsentView = {
   redirectHost: `xn--bcher-kva.${"another-label-".repeat(4)}x.example`,
 };
 
-const agent = (name: string, title: string): EventView["parties"][number] => ({
+const agent = (name: string, title: Worded): EventView["parties"][number] => ({
   id: `spiffe://td.example/agents/${name}`,
   naming: { given: { title } },
 });
 
-const [PLANNER, BOOKING] = [agent("planner", "Planner"), agent("booking", "Booking agent")];
+const [PLANNER, BOOKING] = [
+  agent("planner", { en: "Planner", de: "Planer" }),
+  agent("booking", { en: "Booking agent", de: "Buchungsagent" }),
+];
+
+const PLANS: ShownParty = {
+  id: PLANNER.id,
+  naming: {
+    given: {
+      title: { en: "Planner", de: "Planer" },
+      purpose: { en: "Plans your trips.", de: "Plant Ihre Reisen." },
+    },
+  },
+};
 
 /** What each agent does, and the way that led to it; what the user does has no agent. */
 const ACTORS: readonly Pick<EventView, "parties" | "permissions">[] = [
@@ -241,6 +271,7 @@ const EVENTS = Object.keys(LANGUAGES[0]?.done ?? {}).map(
   (kind, index): EventView => ({
     kind: kind as EventView["kind"],
     atMs: Date.UTC(2026, 10, 21, 20, 30) - index * 3_600_000,
+    ...(kind === "refused" && { refusedFor: "rules" }),
     ...(/signed|ended/.test(kind)
       ? { parties: [], permissions: [] }
       : (ACTORS[index % ACTORS.length] ?? assert.fail())),
@@ -418,9 +449,12 @@ const STORY_EVENTS = [0, 1, 2].flatMap((day): readonly EventView[] => {
   const at = (minutes: number): number => (NOW - minutes * 60) * 1000 - day * DAY_MS;
   const { permissions } = web;
   return [
-    ...([3, 13, 23] as const).map((minutes) => ({ ...booking, kind: "acted" as const, atMs: at(minutes) })),
-    ...([33, 43, 53] as const).map((minutes) => ({
-      ...booking,
+    ...[3, 13, 23].slice(day).map((minutes) => ({
+      ...{ ...booking, ...{ kind: "acted" as const, parties: [PLANNER, BOOKING] } },
+      atMs: at(minutes),
+    })),
+    ...(day === 1 ? [] : [33, 43, 53]).map((minutes) => ({
+      ...{ ...booking, parties: [PLANNER, BOOKING] },
       ...{ kind: "refused" as const, refusedFor: "not_allowed" as const },
       atMs: at(minutes),
       permissions: [{ target: NOTES, sentences: [CHANGE_NOTES] }],
@@ -444,7 +478,7 @@ const STORY: AccountView = {
       lastUse: lastUseIn(STORY_EVENTS, WEB_APP.id),
     },
     {
-      ...{ ...HELD, id: "s2", agent: "booking", party: BOOKING, way: [WEB_APP, PLANNER, BOOKING] },
+      ...{ ...HELD, id: "s2", agent: "booking", party: BOOKING, way: [PLANNER, BOOKING] },
       permissions: [{ target: TRIPS, sentences: [READ_TRIPS, BOOK_TRIPS] }],
       lastUse: lastUseIn(STORY_EVENTS, BOOKING.id),
     },
@@ -544,6 +578,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
     ...CONSENT,
     at: [asked(NOTES, NOTES_SCOPES), asked(TRIPS, TRIPS_SCOPES)],
     untilSeconds: Date.UTC(2026, 10, 21, 2, 5) / 1000,
+    zone: "Europe/Berlin",
     job: {
       title: "Plan the trip to Rome",
       participants: [
@@ -557,19 +592,20 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
       maxTokens: 50,
       maxDepth: 3,
       without: [{ target: NOTES, sentences: NOTES_SCOPES.map(([, sentence]) => sentence) }],
-      beside: [
-        {
-          target: { title: { en: "Weather", de: "Wetter" }, host: "weather.example" },
-          sentences: [WEATHER_HERE],
-        },
-      ],
+      beside: [{ target: ARCHIVE, sentences: [READ_ARCHIVE] }],
       unasked: [
         { target: { title: { en: "Weather", de: "Wetter" }, host: "weather.example" }, sentences: [WEATHER] },
       ],
-      goOn: [{ title: "Partner", host: "as.partner.example" }],
+      goOn: [TRIPS],
     },
   }),
+  "ask-usual": askPage(USUAL),
   "ask-job": askPage(DEMO_JOB),
+  "ask-job-usual": askPage({
+    ...DEMO_JOB,
+    ...{ agent: PLANS, untilSeconds: DEMO_JOB.nowSeconds + 7200 },
+    at: [asked(TRIPS, TRIPS_SCOPES, PAYMENTS)],
+  }),
   "ask-job-three": askPage({
     ...DEMO_JOB,
     at: [DEMO_JOB.at[0] ?? assert.fail(), asked(TRIPS, TRIPS_SCOPES)],

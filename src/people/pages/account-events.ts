@@ -83,7 +83,7 @@ export function days(events: readonly EventView[], texts: Texts): Html {
   const byDay = [...Map.groupBy(events, ({ atMs }) => dayOf(atMs / 1000, texts))];
   const all = byDay.map(
     ([day, ofDay], index) =>
-      html`<details class="day"${index === 0 ? html` open` : undefined}><summary><h3>${day}</h3> <span class="hint">${texts.entries(ofDay.length)}</span></summary>${agents(ofDay, texts)}</details>`,
+      html`<details class="day"${index === 0 ? html` open` : undefined}><summary><h3>${day}</h3></summary>${agents(ofDay, texts)}</details>`,
   );
   return html`${all}`;
 }
@@ -109,11 +109,15 @@ function refusalsFolded(events: readonly EventView[], texts: Texts): readonly Ht
   const refusals = entries.filter(({ kind }) => kind === "refused");
   const times = refusals.reduce((sum, one) => sum + one.times.length, 0);
   if (times < 2) return entries.map((one) => entry(one, texts));
+  const all = refusals.flatMap((one) => one.times);
+  const [from, to] = [Math.min(...all), Math.max(...all)];
+  const isOneMinute = Math.floor(from / 60_000) === Math.floor(to / 60_000);
+  const between = html`${isOneMinute ? undefined : html`${minuteOf(from, texts)}–`}${minuteOf(to, texts)}`;
   const whys = new Set(refusals.map(({ refusedFor }) => refusedFor));
   const [wanted, ...others] = new Map(
     refusals.map(({ permissions: all }) => [JSON.stringify(all), all]),
   ).values();
-  const folded = html`<li>${sign("refusal")}<div><p>${texts.refusals(times)} ${[...whys].map((why) => whySaid(why, texts))}</p>
+  const folded = html`<li>${sign("refusal")}<div><p><span class="time">${between}</span> ${texts.refusals(times)} ${[...whys].map((why) => whySaid(why, texts))}</p>
 ${others.length === 0 ? wanted?.map((one) => html`<p class="hint">${doneWith(one, texts)}</p>`) : undefined}
 <details><summary>${texts.more}</summary><ul class="events">${refusals.map((one) => entry(one, texts))}</ul></details></div></li>`;
   return entries.flatMap((one) => {

@@ -119,6 +119,7 @@ export type AccountView = {
 
 export const accountPage = (view: AccountView): Page => ({
   status: view.problem === undefined ? 200 : 400,
+  isAccount: true,
   show: (catalogue) => {
     const texts = inZone(catalogue, view.zone);
     return {
@@ -161,8 +162,8 @@ function jobPart(job: OwnJobView, label: string, view: AccountView, texts: Texts
   const { base, nowSeconds } = view;
   const { id, formToken, title, participants, permissions, gone, untilSeconds, beside } = job;
   return html`<div class="given"><h4 id="${label}">${texts.jobInProgress(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h4>
-<dl>${permissions.map((permission) => permitted(permission, texts))}${listed(
-    texts.jobAgents,
+<dl class="may">${permissions.map((permission) => permitted(permission, texts))}${listed(
+    `${texts.jobAgents}:`,
     participants.map((party) => partyLines(party, texts)),
   )}</dl>
 <p class="hint">${voided(gone, texts)} ${texts.jobEnds(untilOf(untilSeconds, nowSeconds, texts))}</p>
@@ -176,24 +177,24 @@ ${hidden("token", formToken)}${hidden("job", id)}
 ${folded([wayTo(job, texts), beside.length === 0 ? undefined : fact(texts.jobBeside, besideList(beside, texts))], texts)}</div></div>`;
 }
 
-/** JOB-D-23: what stands beside the job and outlives it, of its agent and of those that take part, by its targets. */
-function separate(
-  { party, participants, beside }: OwnJobView,
-  view: AccountView,
-  texts: Texts,
-): Html | undefined {
-  const items = [party, ...participants].flatMap((one) => {
-    const standing = view.allowed.filter(
-      ({ party: { id, isHost } }) => id === one.id && isHost === one.isHost,
-    );
-    const all = [...standing.flatMap(({ permissions }) => permissions), ...(one === party ? beside : [])];
-    const targets = new Map(all.map(({ target }) => [JSON.stringify(target), target]));
-    const name = isolated(partyTitle(one, texts));
-    return all.length === 0 ? [] : [html`<li>${name}: ${targetNames([...targets.values()], texts)}</li>`];
+/** JOB-D-23: what stands beside the job and outlives it, of its agent and of those that take part, and how it ends. */
+function separate(job: OwnJobView, { allowed: all }: AccountView, texts: Texts): Html | undefined {
+  const line = (party: ShownParty, given: readonly PermissionView[], ends: string): readonly Html[] => {
+    const targets = new Map(given.map(({ target }) => [JSON.stringify(target), target]));
+    const name = isolated(partyTitle(party, texts));
+    return given.length === 0
+      ? []
+      : [html`<li>${name}: ${targetNames([...targets.values()], texts)} (${ends})</li>`];
+  };
+  const items = [job.party, ...job.participants].flatMap((one) => {
+    const standing = all.filter(({ party: { id, isHost } }) => id === one.id && isHost === one.isHost);
+    const given = standing.flatMap(({ permissions }) => permissions);
+    return line(one, given, texts.inItsCard);
   });
-  return items.length === 0
+  const lines = [...line(job.party, job.beside, texts.byOperator), ...items];
+  return lines.length === 0
     ? undefined
-    : html`<div class="panel"><p class="hint">${texts.alsoSeparate}</p><ul>${items}</ul></div>`;
+    : html`<div class="beside"><p class="hint">${texts.alsoSeparate}</p><ul>${lines}</ul></div>`;
 }
 
 /** JOB-D-21: a stop is told with what it does not reach at once. */
@@ -230,7 +231,7 @@ function questionCard(
   const decide = html`<a href="${base}/ask?r=${id}" aria-describedby="${label}">${texts.lookAndDecide}</a>`;
   return html`<li>${named(party, label, texts)}
 ${aboutParty(party, texts)}
-<dl>${permissions.map((one) => permitted(one, texts, texts.asksTo))}</dl>
+<dl class="may">${permissions.map((one) => permitted(one, texts, texts.asksTo))}</dl>
 <p class="hint">${texts.lasts(untilOf(untilSeconds, nowSeconds, texts))} ${texts.timeLeft(minutesLeft)}</p>
 <div class="choices ways">${decide}</div></li>`;
 }
@@ -255,7 +256,7 @@ function card(agent: string, label: string, view: AccountView, texts: Texts): Ht
   const jobs = view.jobs.filter((one) => one.agent === agent);
   const all = view.allowed.filter((one) => one.agent === agent);
   const [first] = [...jobs, ...all];
-  return html`<li>${first && html`${named(first.party, label, texts)}${aboutParty(first.party, texts)}`}
+  return html`<li><div>${first && html`${named(first.party, label, texts)}${aboutParty(first.party, texts)}`}</div>
 ${jobs.map((job, index) => jobPart(job, `${label}-job-${index}`, view, texts))}
 ${all.map((one) => givenPart(one, label, view, texts))}</li>`;
 }
@@ -275,7 +276,7 @@ function givenPart(one: AllowedView, label: string, view: AccountView, texts: Te
       : texts.allowedUntil(untilOf(untilSeconds, view.nowSeconds, texts));
   const until = voided(gone, texts) ?? ends;
   return html`<div class="given">${warned(one, texts)}
-${permissions.length === 0 ? undefined : html`<dl>${permissions.map((permission) => permitted(permission, texts))}${limits(one, texts)}</dl>`}
+${permissions.length === 0 ? undefined : html`<dl class="may">${permissions.map((permission) => permitted(permission, texts))}${limits(one, texts)}</dl>`}
 <p class="hint">${until} ${usedText(one, view, texts)}</p>
 <div class="acts">${takeBack(one, label, view, texts)}
 ${furtherFacts(one, texts)}</div></div>`;

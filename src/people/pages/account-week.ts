@@ -57,12 +57,14 @@ export function weekOf(
 
 /** Each bar has its number beside it, and the sentence says what is counted, so that nothing is told by form alone. */
 export function weekPart({ days, agents, isCut }: WeekView, texts: Texts): Html {
-  const most = Math.max(1, ...days.map(({ acts }) => acts));
+  const most = Math.max(1, ...days.map(({ acts, refusals }) => acts + refusals));
   const all = (of: "acts" | "refusals"): number => days.reduce((sum, day) => sum + day[of], 0);
   const refused = all("refusals");
+  const bar = (kind: "no" | "yes", times: number): Html =>
+    html`<span class="bar ${kind} b${Math.ceil((BAR_STEPS * times) / most)}"></span>`;
   const bars = days.map(
     ({ atSeconds, acts, refusals }) =>
-      html`<li><span>${acts}</span> <span class="bar b${Math.ceil((BAR_STEPS * acts) / most)}"></span> <span class="hint">${weekdayOf(atSeconds, texts)}</span>${refused === 0 ? undefined : html` <span class="no">${refusals === 0 ? undefined : `×${refusals}`}</span>`}</li>`,
+      html`<li>${refusals === 0 ? undefined : html`<strong>×${refusals}</strong>${bar("no", refusals)}`}${bar("yes", acts)} <span>${acts}</span> <span class="hint">${weekdayOf(atSeconds, texts)}</span></li>`,
   );
   return html`<h2>${texts.weekHeading}</h2>
 <p>${all("acts") === 0 ? texts.weekNone : texts.weekTold(all("acts"), agents)}${refused === 0 ? undefined : ` ${texts.weekRefused(refused)}`}${isCut ? ` ${texts.weekCut}` : undefined}</p>

@@ -11,7 +11,16 @@ import { isolated, shownId, targetName, userName } from "./display-names.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import type { JobInForceView, JobView } from "./job-part.ts";
-import { briefly, inJobPart, jobPart, jobTerms, participants, sentencesOf } from "./job-part.ts";
+import {
+  briefly,
+  inJobPart,
+  jobBounds,
+  jobGift,
+  jobPart,
+  participants,
+  sentencesOf,
+  takingBack,
+} from "./job-part.ts";
 import { untilOf } from "./language.ts";
 import type { ShownParty } from "./parties.ts";
 import { partyName, partyTitle } from "./parties.ts";
@@ -75,18 +84,17 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
 ${hidden("token", view.formToken)}
 ${jobPart(view.job, texts)}
 ${inJobPart(view, texts)}
-<p class="hint" id="tick-hint">${view.job?.participants.length ? html`<strong>${texts.services}</strong> ` : undefined}${view.job?.unasked.length ? texts.tickHintElse : texts.tickHint}</p>
+<p class="hint" id="tick-hint">${view.job?.participants.length ? html`<strong>${texts.services}</strong> ` : undefined}${markedIn(view, texts).length > 0 ? texts.tickHintElse : texts.tickHint}</p>
 ${view.at.map((one, index) => permissionsAt(one, view, index, texts))}
 ${participants(view.job, view.ticked?.agents, texts)}
 ${everything(view, texts)}
 ${own.warning}
-${furtherParties(view, texts)}
 ${terms(view, texts)}
 ${choices(texts)}
-<p class="hint"><strong class="missing">${texts.tickFirst} </strong>${own.advice} ${texts.timeLeft(minutesLeft)}${
+<p class="hint"><strong class="missing">${texts.tickFirst} </strong>${own.advice} <span class="whole">${texts.timeLeft(minutesLeft)}${
     // WCAG-2.2.1-1
     more
-  }</p>
+  }</span></p>
 </form>
 <details><summary>${texts.details}</summary>
 <dl>
@@ -96,17 +104,28 @@ ${fact(texts.scopeNames, html`${shownId(scopesOf(view).join(" "))}`)}
 ${signedInAs(view, again, texts)}`;
 }
 
-/** PAGE-D-27, PAGE-D-35: until when it lasts, and all that the click gives or ends beside the boxes, in one place. */
+/**
+ * PAGE-D-27, PAGE-D-35: until when it lasts and where it counts, and in a marked box all that the click brings or ends
+ * without a tick.
+ */
 function terms(view: DecisionView, texts: Texts): Html {
-  const { untilSeconds, nowSeconds, job, kept } = view;
-  const isGiven = kept !== undefined || [...(job?.goOn ?? []), ...(job?.unasked ?? [])].length > 0;
+  const { untilSeconds, nowSeconds, job } = view;
   const end = texts.lasts(html`<strong>${untilOf(untilSeconds, nowSeconds, texts)}</strong>`);
-  const lasting = html`${end} ${texts.canTakeBack}`;
-  const more = [keptPart(view, texts), ...jobTerms(job, texts)].filter((one) => one !== undefined);
-  return more.length === 0
-    ? html`<p class="until">${lasting}</p>`
-    : html`<div class="${isGiven ? "warning" : "panel"}"><p><strong>${texts.withAllow}</strong></p><ul>${[lasting, ...more].map((one) => html`<li>${one}</li>`)}</ul></div>`;
+  const marked = markedIn(view, texts);
+  const [only] = marked;
+  const box =
+    marked.length > 1
+      ? html`<p><strong>${texts.withAllow}</strong></p><ul>${marked.map((one) => html`<li>${one}</li>`)}</ul>`
+      : only;
+  return html`<p class="until">${end} ${takingBack(job, texts)}</p>
+${jobBounds(job, texts)}
+${box && html`<div class="warning">${box}</div>`}`;
 }
+
+const markedIn = (view: DecisionView, texts: Texts): readonly Html[] =>
+  [jobGift(view.job, texts), furtherParties(view, texts), keptPart(view, texts)].filter(
+    (one) => one !== undefined,
+  );
 
 /** PAGE-D-45: nothing that was given before ends at another time than it did without being told. */
 function keptPart({ kept, untilSeconds, nowSeconds }: DecisionView, texts: Texts): Html | undefined {
@@ -243,7 +262,7 @@ function furtherParties({ agents: all }: DecisionView, texts: Texts): Html | und
   const isLong = titles.join("").length > CHAIN_CHARS_MAX;
   const names = titles.slice(0, isLong ? 0 : NAMED_MAX).map((one) => html`<strong>${isolated(one)}</strong>`);
   const items = all.map((agent) => html`<li>${partyName(agent, texts)}</li>`);
-  return html`<details class="panel further"><summary><span>${texts.agentsFurther(names, all.length - names.length)}</span></summary><ul>${items}</ul></details>`;
+  return html`<details><summary><span>${texts.agentsFurther(names, all.length - names.length)}</span></summary><ul>${items}</ul></details>`;
 }
 
 /**

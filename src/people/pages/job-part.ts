@@ -39,7 +39,14 @@ export type JobView = {
   goOn: readonly ShownTarget[];
 };
 
-export function jobPart(job: JobView | undefined, texts: Texts): Html | undefined {
+export const jobPart = (job: JobView | undefined, texts: Texts): Html | undefined =>
+  job &&
+  html`<div class="job"><p class="hint">${texts.jobAsked}</p>
+<h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
+</div>`;
+
+/** The bounds are this server's, so they stand apart from the words of the one that asks. */
+export function jobBounds(job: JobView | undefined, texts: Texts): Html | undefined {
   if (job === undefined) return undefined;
   const { maxTokens, maxDepth } = job;
   const bounds = [
@@ -47,24 +54,19 @@ export function jobPart(job: JobView | undefined, texts: Texts): Html | undefine
     maxTokens === undefined ? undefined : texts.jobTokens(maxTokens),
     maxDepth === undefined ? undefined : texts.jobDepth(maxDepth),
   ].filter((bound) => bound !== undefined);
-  return html`<div class="panel"><p class="hint">${texts.jobAsked}</p>
-<h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
-<p>${texts.jobOnly} ${bounds.join(" ")}</p>
-</div>`;
+  return html`<p class="until">${texts.jobOnly} ${bounds.join(" ")}</p>
+${withoutIt(job, texts)}`;
 }
 
-/** What a job brings beside the boxes, a sentence each. */
-export function jobTerms(job: JobView | undefined, texts: Texts): readonly (Html | undefined)[] {
-  if (job === undefined) return [];
-  const { goOn, unasked } = job;
-  return [
-    // JOB-D-16: what cannot be taken back stands beside what can.
-    goOn.length === 0 ? undefined : texts.jobGoesOn(targetNames(goOn, texts)),
-    // PAGE-D-35: what rules give in the job that ask no user comes of the click alone.
-    unasked.length === 0 ? undefined : texts.jobUnasked(briefly(unasked, texts)),
-    withoutIt(job, texts),
-  ];
-}
+/** PAGE-D-35: what rules give in the job that ask no user comes of the click alone. */
+export const jobGift = (job: JobView | undefined, texts: Texts): Html | undefined =>
+  job === undefined || job.unasked.length === 0 ? undefined : texts.jobUnasked(briefly(job.unasked, texts));
+
+/** JOB-D-16: what cannot be taken back stands beside what can. */
+export const takingBack = (job: JobView | undefined, texts: Texts): Html =>
+  job === undefined || job.goOn.length === 0
+    ? html`${texts.canTakeBack}`
+    : texts.jobGoesOn(targetNames(job.goOn, texts));
 
 /** JOB-D-5: the click gives none of it, so that where it is stands in plain sight, and what it is folded. */
 function withoutIt({ without, beside }: JobView, texts: Texts): Html | undefined {
@@ -72,7 +74,7 @@ function withoutIt({ without, beside }: JobView, texts: Texts): Html | undefined
   if (all.length === 0) return undefined;
   const targets = new Map(all.map(({ target }) => [JSON.stringify(target), target]));
   const more = beside.length === 0 ? undefined : html`<p>${texts.jobBeside}:</p>${besideList(beside, texts)}`;
-  return html`<details><summary><span>${texts.jobWithout(targetNames([...targets.values()], texts))}</span></summary>${without.length === 0 ? undefined : listOf(without, texts)}${more}</details>`;
+  return html`<details class="row"><summary><span>${texts.jobWithout(targetNames([...targets.values()], texts))}</span></summary>${without.length === 0 ? undefined : listOf(without, texts)}${more}</details>`;
 }
 
 /** JOB-D-28: it has a title if it is one of ours, and else the server whose it is. */
@@ -88,7 +90,7 @@ export function inJobPart(
   // PAGE-D-32: a page tells one end, which is that of what is given.
   const end =
     endsAtSeconds === untilSeconds ? texts.jobEnds(untilOf(endsAtSeconds, nowSeconds, texts)) : undefined;
-  return html`<div class="panel"><p>${issuer === undefined ? texts.inJob : texts.inJobElsewhere}</p>
+  return html`<div class="job"><p>${issuer === undefined ? texts.inJob : texts.inJobElsewhere}</p>
 <h2>${named}</h2>
 ${end && html`<p>${end}</p>`}
 </div>`;
@@ -103,34 +105,26 @@ export function participants(
   texts: Texts,
 ): Html | undefined {
   if (job === undefined || job.participants.length === 0) return undefined;
-  // Where all get all of it, none needs to say so.
-  const isShared = job.own !== undefined || job.participants.some(({ may }) => may !== undefined);
   const boxes = job.participants.map(
     (one) =>
-      html`<label class="one"><input type="checkbox" name="agent" value="${one.box}"${ticked?.includes(one.box) ? html` checked` : undefined}>${disc(one.party, texts)}<span>${partyLines(one.party, texts)}</span>${partSaid(one, isShared, texts)}</label>`,
+      html`<label class="one"><input type="checkbox" name="agent" value="${one.box}"${ticked?.includes(one.box) ? html` checked` : undefined}>${disc(one.party, texts)}<span>${partyLines(one.party, texts)}</span>${partSaid(one, texts)}</label>`,
   );
   return html`<fieldset class="parties" aria-describedby="tick-hint"><legend>${texts.jobAgents}</legend>
 ${boxes}
 </fieldset>`;
 }
 
-/** What it gets of the ticks, and then what rules that ask no user give it. */
-function partSaid(
-  { may, unasked }: JobView["participants"][number],
-  isShared: boolean,
-  texts: Texts,
-): Html | undefined {
-  const all = isShared ? html`${texts.jobPartAll}` : undefined;
+/** What it gets of the ticks, and then what rules that ask no user give it with its own tick. */
+function partSaid({ may, unasked }: JobView["participants"][number], texts: Texts): Html {
   const isNone = may?.length === 0;
-  const some = isNone ? undefined : may && texts.jobPart(briefly(may, texts));
-  const beside = texts[isNone ? "jobPartOnly" : "jobPartAlso"];
+  const beside = unasked.length === 0 ? undefined : briefly(unasked, texts);
   const parts = [
-    may === undefined ? all : some,
-    unasked.length > 0 ? beside(briefly(unasked, texts)) : isNone ? html`${texts.jobPartNone}` : undefined,
+    may === undefined ? html`${texts.jobPartAll}` : undefined,
+    may === undefined || isNone ? undefined : texts.jobPart(briefly(may, texts)),
+    beside && (isNone ? texts.jobPartOnly(beside) : texts.jobPartAlso(beside)),
+    isNone && beside === undefined ? html`${texts.jobPartNone}` : undefined,
   ].filter((one) => one !== undefined);
-  return parts.length === 0
-    ? undefined
-    : html`<span class="share">${parts.map((one) => html` <span>${one}</span>`)}</span>`;
+  return html`<span class="share">${parts.map((one) => html` <span>${one}</span>`)}</span>`;
 }
 
 /** In one line. */

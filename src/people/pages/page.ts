@@ -8,7 +8,12 @@ import { styleOf } from "./style.ts";
 import type { Texts } from "./texts.ts";
 
 /** A page, before it is known in which language; the title begins with what it is about (WCAG-2.4.2-1). */
-export type Page = { status: number; show: (texts: Texts) => { title: string; body: Html } };
+export type Page = {
+  status: number;
+  /** Whether it is the account page, which needs no way to itself. */
+  isAccount?: true;
+  show: (texts: Texts) => { title: string; body: Html };
+};
 
 /** In which language, and in whose name and colours, a page is shown, and beneath it the id of its request. */
 export type PageLook = {
@@ -24,7 +29,7 @@ export type PageLook = {
 
 /** The document. It has no script, and loads nothing but logos of the operator, from this server. */
 export function frame(
-  { show }: Page,
+  { show, isAccount }: Page,
   { texts, operator, logo, colours, account, requestId }: PageLook,
 ): string {
   const { title, body } = show({ ...texts, operator });
@@ -43,7 +48,7 @@ export function frame(
 <header><p>${name}</p></header>
 <main>${body}
 </main>
-<footer>${account === undefined ? undefined : html`<p><a href="${account}">${texts.accountTitle}</a></p>`}${requestId === undefined ? undefined : html`<p>${texts.forSupport} <code>${supportNumber(requestId) ?? requestId}</code></p>`}</footer>
+<footer>${account === undefined || isAccount ? undefined : html`<p><a href="${account}">${texts.accountTitle}</a></p>`}${requestId === undefined ? undefined : html`<p>${texts.forSupport} <code>${supportNumber(requestId) ?? requestId}</code></p>`}</footer>
 </body>
 </html>
 `;

@@ -51,58 +51,63 @@ footer{display:flex;flex-wrap:wrap;gap:0 2rem;justify-content:space-between}
 footer p{margin:0}
 h1{font-size:1.375rem;line-height:1.2;margin:0 0 .5rem}
 h2{font-size:1.375rem;line-height:1.2;margin:2rem 0 .5rem}
-h3,h4,.panel h2{font-size:1rem;line-height:1.25;margin:0}
+.unnamed,h3,h4{font-size:1rem;line-height:1.25;margin:0}
 h1,h2,h3,h4,strong,legend,button{font-weight:600}
 p{margin:.5rem 0}
 bdi{hyphens:manual}
 code{font:inherit}
-footer,.hint,.id,.chain,.told,dt,.limit,.who,.days,summary{font-size:.8125rem;line-height:1.4}
-footer,.hint,.id,.chain,.told,dt,.limit{color:var(--quiet)}
+footer,.hint,.id,.chain,.told,dt,.who,.days,summary{font-size:.8125rem;line-height:1.4}
+footer,.hint,.id,.chain,.told,dt{color:var(--quiet)}
 .id,.told{display:block;margin:0;font-weight:400}
 dl{margin:.5rem 0;padding:0}
 details>dl div{border-top:1px solid var(--line);padding:.5rem 0}
 dd{margin:0}
 ul,ol{padding-left:1.25rem;margin:.25rem 0}
+ul{list-style:disc}
 li{margin:.125rem 0}
 a{color:var(--accent);text-underline-offset:.15em}
 p a{display:inline-block;min-height:1.5rem}
 .hint:has(+.chain){margin-bottom:0}
-.chain{margin:0 0 .5rem;padding:0;list-style:none}
-.chain li{margin:0;padding-left:1rem;position:relative}
-.chain li::before{content:"";position:absolute;left:.1rem;top:.45em;width:.35em;height:.35em;border:solid;border-width:1.5px 1.5px 0 0;transform:rotate(45deg)}
+.job{border-left:.25rem solid var(--line);padding-left:1rem;margin:1rem 0}
+.job p,.job h2{margin:0}
+.chain{margin:0 0 .5rem}
+:is(main>.hint:has(+.chain),main>.chain,main>.chain :is(li,.told)){display:inline;padding:0}
+main>.hint:has(+.chain)::after{content:" "}
+main>.chain li+li::before{content:" › "}
 form{margin:0}
 fieldset{border:1px solid var(--line);border-radius:.75rem;margin:0 0 .5rem;padding:.5rem 1rem .25rem;min-width:0}
 legend{float:left;width:100%;padding:0 0 .125rem}
 legend+*{clear:both}
 fieldset .hint{margin:0 0 .25rem}
 #tick-hint{margin:.75rem 0 .5rem}
+form:not(:has(.warning label,.one:nth-of-type(4),.parties)) :is(#tick-hint,.until:not(.until+.until)){margin-top:1.25rem}
 #tick-hint strong{font-size:1rem;color:var(--ink);margin-right:.5rem}
 fieldset fieldset{border-width:1px 0 0;border-radius:0;margin:.5rem 0 0;padding:.5rem 0 0}
-.parties{border:0;padding:0;margin:1rem 0 .5rem}
-.parties legend{margin-bottom:.5rem}
-.parties label{display:grid;grid-template-columns:1.5rem 2rem 1fr;border:1px solid var(--line);border-radius:.75rem;padding:.5rem 1rem;margin:0 0 .5rem}
+.parties label{display:grid;grid-template-columns:1.5rem 2rem 1fr;padding:.5rem 0}
+.parties label+label{border-top:1px solid var(--line)}
 .parties .share{grid-column:2/4}
 .share>span{display:block}
 label{display:flex;gap:.25rem .75rem;align-items:flex-start;padding:.25rem 0;cursor:pointer}
 fieldset:has(.one:nth-of-type(4)) label{padding:.125rem 0}
-.every,.panel,.warning{background:var(--page);border-radius:.75rem;padding:.5rem 1rem;margin:0 0 .5rem}
-.panel p,.warning p{margin:0 0 .125rem}
-.panel>:last-child,.warning>:last-child{margin-bottom:0}
-.every{padding-left:calc(1rem + 1px)}
+.every,.row,.warning{border:1px solid var(--line);border-radius:.75rem;padding:.5rem 1rem;margin:0 0 .5rem}
+#tick-hint+fieldset:has(+.every){border-bottom:0;border-radius:.75rem .75rem 0 0;margin:0}
+#tick-hint+fieldset+.every{border-radius:0 0 .75rem .75rem}
+.warning{background:var(--notice);border-color:var(--edge);padding-block:.375rem}
+.warning p{margin:0 0 .25rem}
+.warning>:last-child{margin-bottom:0}
 .until{margin:.5rem 0}
+.until+.until{margin-top:-.25rem}
+.whole{white-space:nowrap}
 input[type=checkbox]{appearance:none;flex:none;width:1.5rem;height:1.5rem;margin:0;border:1.5px solid var(--quiet);border-radius:.375rem;background:var(--card);display:grid;place-content:center}
 input[type=checkbox]::before{width:.45rem;height:.85rem;border:solid var(--card);border-width:0 .2rem .2rem 0;transform:translateY(-.1rem) rotate(45deg)}
 :is(input[type=checkbox]:checked,form:has([name=all]:checked) :is([name=scope],[name=agent],[name=detail])){background:var(--accent);border-color:var(--accent)}
 :is(input[type=checkbox]:checked,form:has([name=all]:checked) :is([name=scope],[name=agent],[name=detail]))::before{content:""}
-form>.panel:nth-child(-n+3){margin-top:.75rem}
 form:has([name=all]:checked) label:has([name=scope],[name=agent],[name=detail]){pointer-events:none}
 summary{color:var(--accent);cursor:pointer;padding:.25rem 0;min-height:1.5rem}
-.further summary,li>details>summary{font-size:1rem;color:var(--ink);padding:0 .25rem 0 0;list-style:none;display:grid;grid-template-columns:minmax(0,1fr) auto;gap:.75rem;align-items:center}
-:is(.further,li>details)>summary::after{content:"";width:.5rem;height:.5rem;border:solid var(--quiet);border-width:0 2px 2px 0;transform:translateY(-.15rem) rotate(45deg)}
-:is(.further,li>details)[open]>summary::after{transform:translateY(.15rem) rotate(225deg)}
-.further .hint{display:block}
-.limit{display:block}
-.warning{background:var(--notice);border:1px solid var(--edge)}
+.row summary,.warning summary{font-size:1rem;color:var(--ink);padding:0 .25rem 0 0;list-style:none;display:grid;grid-template-columns:minmax(0,1fr) auto;gap:.75rem;align-items:center}
+:is(.row,.warning) summary::after{content:"";width:.5rem;height:.5rem;border:solid var(--quiet);border-width:0 2px 2px 0;transform:translateY(-.15rem) rotate(45deg)}
+:is(.row,.warning details)[open]>summary::after{transform:translateY(.15rem) rotate(225deg)}
+.limit{display:block;font-size:1rem;color:var(--ink)}
 .warning label{font-weight:600}
 .choices{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(9rem,100%),1fr));gap:.75rem;margin:.75rem 0 .5rem;padding:0;list-style:none}
 ul.choices{grid-template-columns:1fr}
@@ -110,17 +115,23 @@ ul.choices{grid-template-columns:1fr}
 button,.choices a{font:inherit;font-weight:600;width:100%;min-height:2.75rem;padding:.5rem 1rem;border:1px solid var(--accent);border-radius:.75rem;background:var(--card);color:var(--accent);cursor:pointer;text-align:center;text-decoration:none;display:grid;place-content:center}
 button:hover,.choices a:hover{text-decoration:underline}
 .ways :first-child>a,.ways>a,[value=allow]{background:var(--accent);color:var(--card)}
-[value=refuse]{border-color:var(--line);color:var(--ink)}
-form:has([name=scope]):not(:has([name=scope]:checked,[name=all]:checked)) [value=allow]{background:var(--page);border-color:var(--page);color:var(--quiet)}
+[value=refuse]{border-color:var(--quiet);color:var(--ink)}
+form:has([name=scope]):not(:has([name=scope]:checked,[name=all]:checked)) [value=allow]{background:color-mix(in srgb,var(--accent) 12%,var(--card));border-color:transparent;color:var(--quiet)}
 .missing{display:none}
 form:has([name=scope]):not(:has([name=scope]:checked,[name=all]:checked)) .missing{display:inline;color:var(--ink)}
 .who p{display:flex;flex-wrap:wrap;align-items:baseline;gap:0 1rem}
 .who button{width:auto;min-height:1.5rem;padding:0;border:0;background:none;font-weight:400;text-decoration:underline;text-underline-offset:.15em}
-.cards{padding:0;list-style:none;display:grid;grid-template-columns:repeat(auto-fill,minmax(min(22rem,100%),1fr));gap:.75rem;margin:.75rem 0;align-items:start}
-.cards ul{list-style:disc}
-.cards>li{border:1px solid var(--line);border-radius:.75rem;padding:.75rem 1rem .5rem;margin:0;min-width:0}
-.cards p,.cards dl{margin:.25rem 0}
-.party{display:flex;gap:.75rem;align-items:center;margin-bottom:.25rem}
+.cards{padding:0;list-style:none;margin:.5rem 0 .75rem}
+.cards>li{border:1px solid var(--line);border-radius:.75rem;padding:.75rem 1rem;margin:0 0 .75rem}
+.cards p:not(.id){margin:.5rem 0 0}
+.may{margin:.25rem 0 0}
+.may div{margin:.25rem 0}
+.may dt{font-size:1rem;color:var(--ink);font-weight:600}
+.may ul{padding:0;margin:0;list-style:none}
+.cards .given>:first-child{margin-top:0}
+.beside{border-left:.25rem solid var(--edge);padding-left:.75rem;margin:.5rem 0}
+.cards .beside p,.beside ul{margin:0}
+.party{display:flex;gap:.75rem;align-items:center}
 .party>div{min-width:0}
 .party h1{margin:0}
 .disc{flex:none;display:inline-grid;place-content:center;width:2.5rem;height:2.5rem;border-radius:50%;color:#fff;font-weight:600;line-height:1}
@@ -131,15 +142,17 @@ img{background:#fff;border-radius:.25rem}
 img.disc{border-radius:.4rem;object-fit:contain}
 label .disc{width:2rem;height:2rem;font-size:.8125rem}
 ${DISCS.map((ground, index) => `.d${index}{background:${ground}}`).join("\n")}
-.given+.given{border-top:1px solid var(--line);margin-top:.5rem;padding-top:.5rem}
-.acts{display:flex;flex-wrap:wrap;gap:0 1.25rem;align-items:center}
+.given{margin-top:.5rem}
+.given+.given{border-top:1px solid var(--line);padding-top:.75rem;margin-top:.75rem}
+.acts{display:flex;flex-wrap:wrap;gap:0 1.25rem;align-items:center;margin-top:.25rem}
 .acts>[open]{flex-basis:100%}
 .week{display:flex;gap:.25rem;padding:0;margin:.5rem 0;list-style:none;text-align:center}
 .week li{gap:.125rem;flex:1;min-width:0;margin:0;display:flex;flex-direction:column;justify-content:flex-end;font-size:.8125rem}
 .bar{height:.2rem;margin:0 15%;border-radius:.2rem;background:var(--line)}
-.bar:not(.b0){background:var(--accent)}
+.yes:not(.b0){background:var(--accent)}
+.no{background:var(--refusal)}
+.week strong{color:var(--refusal)}
 ${BARS.map((step) => `.b${step}{height:${step / 8}rem}`).join("")}
-.no{color:var(--refusal);font-weight:600;min-height:1.3em}
 .ask summary{display:inline-block;font-weight:600;margin:.25rem 0;padding:.25rem 1rem;border:1px solid var(--line);border-radius:.75rem}
 .ask form{border:1px solid var(--edge);border-radius:.75rem;padding:.5rem 1rem;margin:.5rem 0}
 .danger summary{border-color:var(--refusal);color:var(--refusal)}
@@ -166,7 +179,7 @@ ${BARS.map((step) => `.b${step}{height:${step / 8}rem}`).join("")}
 input[type=date]{font:inherit;min-height:2.5rem;padding:.25rem .5rem;border:1px solid var(--quiet);border-radius:.5rem;background:var(--card);color:var(--ink);max-width:100%}
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px}
 @media(min-width:40rem){body{background:var(--page)}header{border:0;margin-top:.75rem}main{border:1px solid var(--line);border-radius:1rem;padding:1.25rem 2rem .75rem}header,footer{padding:.5rem 2rem}}
-@media(min-width:60rem){body:has(.history) :is(header,main,footer){max-width:60rem}.history{display:grid;grid-template-columns:1fr 16rem;gap:3rem}.cards>li:has([name=job]){grid-row:span 2}}
+@media(min-width:60rem){body:has(.history) :is(header,main,footer){max-width:60rem}.history{display:grid;grid-template-columns:1fr 16rem;gap:3rem}.cards>li{display:grid;grid-template-columns:18rem 1fr;gap:0 1.5rem}.given{grid-column:2;margin-top:0;display:grid;grid-template-columns:1fr auto;gap:0 1rem}.given>*{grid-column:1}.given>:is(.warning,.acts:has([open])){grid-column:1/3}.given>.acts:not(:has([open])){grid-area:1/2/span 6;flex-direction:column;align-items:end;align-self:start;margin:0}}
 `;
 
 /** The colours are `#rrggbb`, checked when they were read. */

@@ -22,7 +22,7 @@ export const de: Texts = {
   reasonGiven: (words) => html`Seine Begründung, mit eigenen Worten: „${words}“`,
   operatorSays: (operator, words) => html`${operator} sagt dazu: ${words}`,
   technicalName: "ID:",
-  passedOn: "Weitergegeben von",
+  passedOn: "Im Auftrag von",
   askHeading: (agent) => html`${agent} möchte für Sie handeln`,
   askWhy: "Lehnen Sie ab, wenn Sie unsicher sind.",
   agentsBetween: (number) => count(number, "Agent", "Agenten"),
@@ -57,8 +57,8 @@ export const de: Texts = {
     "Sie haben das abgelehnt. Sie können es noch erlauben, solange kein Agent davon erfahren hat.",
   signedInAs: "Angemeldet als",
   notYou: "Nicht Sie?",
-  canTakeBack: "Sie können es jederzeit im Konto zurücknehmen.",
-  withAllow: "Mit „Erlauben“ gilt außer Ihren Häkchen:",
+  canTakeBack: "Sie können es im Konto zurücknehmen.",
+  withAllow: "„Erlauben“ bringt auch ohne Häkchen:",
   timeLeft: (minutes) => `Noch ${inMinutes(minutes)}.`,
   moreTime: "Mehr Zeit",
   details: "Einzelheiten und technische Namen",
@@ -83,10 +83,10 @@ export const de: Texts = {
   answersFor: "Verantwortlich",
   identities: "Wer für wen arbeitet, mit technischem Namen",
   asksTo: (target) => html`Möchte bei ${target}`,
-  asksForOthers: (target) => html`Helfende Agenten möchten bei ${target}`,
+  asksForOthers: (target) => html`Für helfende Agenten, bei ${target}`,
   services: "Dienste",
   tickHint: "Erlaubt wird nur, was Sie ankreuzen.",
-  tickHintElse: "Nur Angekreuztes, und was im letzten Kasten steht.",
+  tickHintElse: "Erlaubt wird Angekreuztes und der Kasten über „Erlauben“.",
   tickFirst: "Kreuzen Sie an, was Sie erlauben.",
   onlyWithin: "Nur in diesem Rahmen:",
   limits: "Nur für das, was Sie hier ankreuzen",
@@ -103,7 +103,7 @@ export const de: Texts = {
   everythingAndAgents: (agents) =>
     `Alles davon, mit ${agents === 1 ? "einem Agenten" : counted(agents, "Agenten", "Agenten")}`,
   agentsFurther: (named, others) =>
-    html`<span class="hint">${named.length + others === 1 ? "Darf" : "Dürfen"} dann ohne Rückfrage für Sie handeln:</span> ${listed(named, others === 0 ? [] : [named.length === 0 ? counted(others, "Agent", "Agenten") : counted(others, "weiterer Agent", "weitere Agenten")], "und")}`,
+    html`${listed(named, others === 0 ? [] : [named.length === 0 ? counted(others, "Agent", "Agenten") : counted(others, "weiterer Agent", "weitere Agenten")], "und")} ${named.length + others === 1 ? "darf" : "dürfen"} das Erlaubte dann auch tun, ohne Rückfrage.`,
   refuse: "Ablehnen",
   allow: "Erlauben",
   signInTitle: "Anmelden",
@@ -132,18 +132,18 @@ export const de: Texts = {
   jobAgents: "Agenten, die helfen können",
   jobAlone: "Kein anderer Agent nimmt teil.",
   jobOwn: (what) => `Für sich selbst nur: ${what}. Das Übrige ist für helfende Agenten.`,
-  jobPart: (what) => html`Erhält höchstens: ${what}.`,
+  jobPart: (what) => html`Erhält vom Angekreuzten: ${what}.`,
   jobPartAll: "Erhält alles, was Sie oben ankreuzen.",
   jobPartNone: "Erhält nichts von dem, was Sie oben ankreuzen.",
-  jobPartAlso: (what) => html`Außerdem: ${what}.`,
-  jobPartOnly: (what) => html`Erhält nur: ${what}.`,
+  jobPartAlso: (what) => html`<strong>Erhält außerdem:</strong> ${what} (nur mit diesem Häkchen).`,
+  jobPartOnly: (what) => html`<strong>Erhält:</strong> ${what} (nur mit diesem Häkchen).`,
   jobUnasked: (what) => html`Dazu kommt: ${what}.`,
   jobGoesOn: (targets) =>
-    html`<strong>${targets} kann danach weiterarbeiten</strong>, auch wenn Sie es zurücknehmen.`,
+    html`Sie können es im Konto zurücknehmen, <strong>doch ${targets} kann danach weiterarbeiten</strong>.`,
   jobTokens: (most) =>
     most === 1
-      ? "Zugang dafür gibt es nur ein einziges Mal, und nur für kurze Zeit."
-      : `Zugang dafür gibt es höchstens ${counted(most, "Mal", "Mal")}, jeweils für kurze Zeit.`,
+      ? "Insgesamt nur ein Zugriff, für kurze Zeit."
+      : `Insgesamt höchstens ${counted(most, "Zugriff", "Zugriffe")}, jeweils für kurze Zeit.`,
   jobDepth: (most) =>
     most === 1
       ? "Kein anderer Agent darf daran arbeiten."
@@ -155,6 +155,8 @@ export const de: Texts = {
   jobUntil: (date) => `Endet von selbst am ${date}.`,
   jobEnds: (when) => html`Endet von selbst: ${when}.`,
   alsoSeparate: "Unabhängig davon erlaubt; das Stoppen ändert daran nichts:",
+  byOperator: "beenden können es die Betreiber",
+  inItsCard: "auf der eigenen Karte zurückzunehmen",
   stoppedHeading: "Gerade gestoppt",
   stopped: "Er ist beendet, und für ihn gibt es keinen Zugang mehr.",
   stillAccepted: (target, until) =>
@@ -187,7 +189,7 @@ export const de: Texts = {
   takeBackQuestion: "Jetzt zurücknehmen? Es endet sofort.",
   takeBackYes: "Ja, zurücknehmen",
   takeAllConfirm: "Ja, alles, was ich Programmen erlaubt habe",
-  takeAll: "Alles zurücknehmen",
+  takeAll: "Alles zurücknehmen und alle Aufträge stoppen",
   takeAllHint:
     "Nimmt alle Rechte aller Programme und Agenten zurück und stoppt alle Aufträge. Offene Anfragen bleiben.",
   takeAllUnconfirmed:

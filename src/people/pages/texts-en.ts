@@ -31,9 +31,9 @@ export const en = {
   reasonGiven: (words: Html) => html`Its reason, in its own words: “${words}”`,
   /** What the operator says of it. */
   operatorSays: (operator: Html, words: Html) => html`${operator} says: ${words}`,
-  technicalName: "Id:",
+  technicalName: "ID:",
   /** Before those between the user and the agent. */
-  passedOn: "Passed on to it by",
+  passedOn: "On behalf of",
   askHeading: (agent: Html) => html`${agent} asks to act for you`,
   askWhy: "If you do not know why it asks, refuse.",
   agentsBetween: (number: number) => count(number, "agent"),
@@ -68,9 +68,9 @@ export const en = {
   refusedBefore: "You have refused this. You can still allow it, as long as no agent was told of it.",
   signedInAs: "Signed in as",
   notYou: "Not you?",
-  canTakeBack: "You can take it back in your account at any time.",
+  canTakeBack: "You can take it back in your account.",
   /** Above what the click does beside the boxes. */
-  withAllow: "With “Allow”, apart from your ticks:",
+  withAllow: "“Allow” also brings, without a tick:",
   timeLeft: (minutes: number) => `${count(minutes, "minute")} left.`,
   moreTime: "More time",
   details: "Details and technical names",
@@ -98,11 +98,11 @@ export const en = {
   answersFor: "Who answers for it",
   identities: "Who works for whom, by id",
   asksTo: (target: Html) => html`At ${target} it asks to`,
-  asksForOthers: (target: Html) => html`At ${target} agents that help it ask to`,
+  asksForOthers: (target: Html) => html`For agents that help it, at ${target}`,
   services: "Services",
   tickHint: "Only what you tick is allowed.",
   /** Where something is given by the click alone. */
-  tickHintElse: "Only what you tick, and what the last box lists.",
+  tickHintElse: "You allow what you tick, and the box above “Allow”.",
   /** Beneath the buttons, as long as nothing is ticked. */
   tickFirst: "Tick what you allow.",
   /** Before an object that limits a permission. */
@@ -122,7 +122,7 @@ export const en = {
   everything: "Everything above",
   everythingAndAgents: (agents: number) => `Everything above, with ${count(agents, "agent")}`,
   agentsFurther: (named: readonly Html[], others: number) =>
-    html`<span class="hint">May then act for you too, without asking again:</span> ${listed(named, others === 0 ? [] : [count(others, named.length === 0 ? "agent" : "other agent")], "and")}`,
+    html`${listed(named, others === 0 ? [] : [count(others, named.length === 0 ? "agent" : "other agent")], "and")} may then do what you allow, too, without asking again.`,
   refuse: "Refuse",
   allow: "Allow",
   signInTitle: "Sign in",
@@ -152,19 +152,19 @@ export const en = {
   jobAgents: "Agents that may help",
   jobAlone: "No other agent may take part.",
   jobOwn: (what: string) => `For itself it asks only to: ${what}. The rest is for agents that help it.`,
-  jobPart: (what: Html) => html`Gets at most: ${what}.`,
+  jobPart: (what: Html) => html`Gets, of what you tick: ${what}.`,
   jobPartAll: "Gets all that you tick above.",
   jobPartNone: "Gets nothing of what you tick above.",
   /** What rules that ask no user give it, beside its part of the ticks or without one. */
-  jobPartAlso: (what: Html) => html`Also: ${what}.`,
-  jobPartOnly: (what: Html) => html`Gets only: ${what}.`,
+  jobPartAlso: (what: Html) => html`<strong>Also gets:</strong> ${what} (only with this tick).`,
+  jobPartOnly: (what: Html) => html`<strong>Gets:</strong> ${what} (only with this tick).`,
   jobUnasked: (what: Html) => html`It also gets: ${what}.`,
   jobGoesOn: (targets: Html) =>
-    html`<strong>${targets} may go on after that</strong>, even if you take it back.`,
+    html`You can take it back in your account, <strong>but ${targets} may go on after that</strong>.`,
   jobTokens: (most: number) =>
     most === 1
-      ? "Access is given only once, for a short time."
-      : `Access is given at most ${count(most, "time")}, for a short time each.`,
+      ? "It can get access only once, for a short time."
+      : `It can get access ${most} times at most, for a short time each.`,
   jobDepth: (most: number) =>
     most === 1
       ? "It may not be passed on to another agent."
@@ -177,6 +177,9 @@ export const en = {
   jobEnds: (when: Html) => html`Ends by itself: ${when}.`,
   /** Beside a job, before what its end does not reach. */
   alsoSeparate: "Also allowed separately. Stopping the job does not end it:",
+  /** After the targets. */
+  byOperator: "ask the operator to end it",
+  inItsCard: "take it back in its own card",
   stoppedHeading: "Just stopped",
   stopped: "It is over, and nothing more is given for it.",
   stillAccepted: (target: Html, until: Html) => html`${target} may accept what it has until ${until}.`,
@@ -211,7 +214,7 @@ export const en = {
   takeBackQuestion: "Take this back now? It ends at once.",
   takeBackYes: "Yes, take it back",
   takeAllConfirm: "Yes, everything that I allowed to any program",
-  takeAll: "Take back everything",
+  takeAll: "Take back everything and stop all jobs",
   takeAllHint:
     "Takes back all permissions of all programs and agents, and stops all jobs. Open requests stay.",
   takeAllUnconfirmed:

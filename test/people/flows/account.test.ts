@@ -153,7 +153,7 @@ test("HTTP-D-62, HTTP-D-56, PAGE-D-15 a user reads what they allowed to whom, si
   const today = new Intl.DateTimeFormat("en", { dateStyle: "long", timeZone: "UTC" }).format(Date.now());
   for (const part of [
     "Signed in as alice (alice of the company)",
-    "Web app Id: web-app At Notes (notes.example) it may read your notes change your notes",
+    "Web app ID: web-app At Notes (notes.example) it may read your notes change your notes",
     `Allowed since ${today}`,
     "Lasts until ",
     "Last used: today, ",
@@ -238,11 +238,11 @@ test("HTTP-D-59, PAGE-D-15, PAGE-D-31 what was done in the name of a user is sho
   const order = [
     // By agent, and of each the newest first.
     `${filing} ×`,
-    `Wanted to act in your name, and was refused. The rules of this service do not permit it. At Notes (notes.example) Passed on to it by Web app Details`,
-    `Acted in your name. At Desk (desk.example): read your notes; change your notes Passed on to it by sorting (td.example) Details`,
+    `Wanted to act in your name, and was refused. The rules of this service do not permit it. At Notes (notes.example) On behalf of Web app Details`,
+    `Acted in your name. At Desk (desk.example): read your notes; change your notes On behalf of sorting (td.example) Details`,
     `${sorting} »`,
-    `Acted in your name. At Desk (desk.example): read your notes; change your notes Passed on to it by Web app Details`,
-    "Web app Id: web-app ›",
+    `Acted in your name. At Desk (desk.example): read your notes; change your notes On behalf of Web app Details`,
+    "Web app ID: web-app ›",
     "Received access to what you allowed. At Notes (notes.example)",
     "You gave it permission.",
     "Yourself ·",
@@ -286,8 +286,8 @@ test("HTTP-D-60, PAGE-D-15 the events of a user are shown by page and by range",
   const count = ACCOUNT_EVENTS + 3;
   for (let index = 0; index < count; index++) await record("tess", `tess-${index}`);
   const entries = ({ text }: Answer): number =>
-    [...text.matchAll(/<span class="hint">(\d+) entries<\/span>/g)].reduce(
-      (sum, [, count]) => sum + Number(count),
+    [...text.matchAll(/<span class="time">(.*?)(?: \((\d+) entries\))?<\/span>/g)].reduce(
+      (sum, [, times = "", count = times.split("<time").length - 1]) => sum + Number(count),
       0,
     );
   const first = await browser.get("/account");

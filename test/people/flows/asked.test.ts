@@ -106,7 +106,7 @@ test("RFC6749-5.2-12, PAGE-D-23, PAGE-D-25, PAGE-D-26, PROD-2.6-4 an agent is re
   assert.equal(page.status, 200, page.text);
   const shown = shownBy(page.text);
   for (const part of [
-    `planner (td.example) asks to act for you Id: ${PLANNER}`,
+    `planner (td.example) asks to act for you ID: ${PLANNER}`,
     "Signed in as anna (anna of the company)",
     `Who works for whom, by id ${PLANNER}`,
     "At the booking agent it asks to",
@@ -161,7 +161,7 @@ test("HTTP-D-49, PAGE-D-25, RFC8693-4.1-5 the page names every actor between the
   const refused = await ask({ path: "agents/booking", target: "https://api.example", own });
   const next = await browser.get(linkIn(refused));
   const shown = shownBy(next.text);
-  assert.ok(shown.includes("Passed on to it by planner (td.example) "), shown);
+  assert.ok(shown.includes("On behalf of planner (td.example) "), shown);
   assert.ok(shown.includes(`by id ${PLANNER} ${workload("agents/booking")} `), shown);
   assert.match(shown, /At https:\/\/api\.example \(api\.example\) it asks to trips\.read trips\.book/);
   await browser.decide(next);
@@ -204,7 +204,7 @@ test("PAGE-D-25 an agent is shown by the name that the operator gave it, and nev
   };
   assert.match(await headingFor("kim", "crew/kim"), /Kim of the crew asks to act for you/);
   const shown = await headingFor(registered.body.client_id, "crew/lou");
-  assert.ok(shown.includes(`lou (td.example) asks to act for you Id: ${workload("crew/lou")}`), shown);
+  assert.ok(shown.includes(`lou (td.example) asks to act for you ID: ${workload("crew/lou")}`), shown);
   assert.ok(!shown.includes("Lou of the company"), shown);
 });
 

@@ -188,7 +188,7 @@ test("PAGE-D-35, JOB-D-6 an agent that would take part has a box of its own, and
     const { browser, page } = await pageOf(await asking(job, { user }), user);
     assert.match(
       shownBy(page.text),
-      /Agents that may help .*booking Gets all that you tick above\. .*crew\/kim Gets at most: API \(api\.example\): write to the API\. Everything above/,
+      /Agents that may help .*booking Gets all that you tick above\. .*crew\/kim Gets, of what you tick: API \(api\.example\): write to the API\. Everything above/,
     );
     await browser.decide(page, { all: "", scope: ["pay", `api.write ${API}`], agent });
     assert.deepEqual(await consentsOf(user), [
@@ -219,7 +219,7 @@ test("PAGE-D-35, JOB-D-5 what a rule gives in the job without asking is shown, s
   const { page } = await pageOf(await asking(job, { user: "dana" }), "dana");
   assert.match(
     shownBy(page.text),
-    /crew\/lou Gets only: Bank \(bank\.example\): delete all accounts\. Everything/,
+    /crew\/lou Gets: Bank \(bank\.example\): delete all accounts \(only with this tick\)\. Everything/,
   );
 });
 
@@ -230,7 +230,7 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /“x” .* Only what you tick is allowed\. At API \(api\.example\) it asks to write to the API At Ledger \(ledger\.example\) agents that help it ask to pay invoices /,
+    /“x” .* Only what you tick is allowed\. At API \(api\.example\) it asks to write to the API For agents that help it, at Ledger \(ledger\.example\) pay invoices /,
   );
   assert.match(shown, /agents\/booking Gets all that you tick above\. Everything above, with 1 agent/);
   await browser.decide(page, { all: "1" });
@@ -252,7 +252,7 @@ test("PAGE-D-35, JOB-D-5 a page that says that no other agent may take part name
   assert.doesNotMatch(alone, /may then act for you/);
   assert.match(
     await shownOf({}),
-    /May then act for you too, without asking again: crew\/\* \(td\.example\) spiffe:\/\/td\.example\/crew\/\*/,
+    /crew\/\* \(td\.example\) may then do what you allow, too, without asking again\. spiffe:\/\/td\.example\/crew\/\*/,
   );
 });
 
@@ -295,7 +295,7 @@ test("PAGE-D-35, RAR-D-9, PAGE-D-43 each target has limits of its own, and what 
   );
   assert.match(
     shown,
-    /API \(api\.example\) it asks to write to the API Everything above May then act for you too, without asking again: crew\/\* \(td\.example\)/,
+    /API \(api\.example\) it asks to write to the API Everything above Lasts .* crew\/\* \(td\.example\) may then do what you allow, too/,
   );
   const scope = ["pay", `pay ${BANK}`, `api.write ${API}`];
   const lacks = await browser.decide(page, { all: "", scope, detail: ["0"] });
@@ -331,7 +331,7 @@ test("PAGE-D-32, PAGE-D-35 a page tells one end, above the buttons: that of the 
   assert.deepEqual(ends, [notAfter]);
   assert.match(
     shownBy(page.text),
-    /Lasts until (today|tomorrow), \d\d:\d\d UTC \(in 2 h\) \. You can take it back in your account at any time\. Refuse Allow/,
+    /Lasts until (today|tomorrow), \d\d:\d\d UTC \(in 2 h\) \. You can take it back in your account\. What you allow counts in this job alone\. Refuse Allow/,
   );
   assert.ok(page.text.indexOf("<time") < page.text.indexOf('name="decision"'));
 });

@@ -103,14 +103,14 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
   const shown = shownBy(page.text);
   for (const part of [
     "“<b>Book</b> the trip to Rome”",
-    `planner (td.example) asks to act for you Id: ${PLANNER}`,
+    `planner (td.example) asks to act for you ID: ${PLANNER}`,
     "At the booking agent it asks to",
     "book trips for you",
     "At https://api.example (api.example) it asks to",
     "trips.book",
     "Lasts until today",
-    `Agents that may help Bbooking (td.example) Id: ${BOOKING}`,
-    "Access is given at most 20 times, for a short time each.",
+    `Agents that may help Bbooking (td.example) ID: ${BOOKING}`,
+    "It can get access 20 times at most, for a short time each.",
     "It may pass through at most 2 agents in a row",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);

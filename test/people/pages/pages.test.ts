@@ -148,17 +148,18 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
   const shown = shownBy(english(askPage(ASK)));
   for (const part of [
     "Booking agent asks to act for you",
-    "asks to act for you Id: spiffe://td.example/agents/booking",
+    "asks to act for you ID: spiffe://td.example/agents/booking",
     "Example Corporation says: Books what you chose. ",
     "Who answers for it Travel desk, travel@example.com",
-    "Passed on to it by planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) ",
+    "On behalf of planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) ",
     "Who works for whom, by id spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (according to as.partner.example) Booking agent (spiffe://td.example/agents/booking)",
     "Signed in as alice@company.example (Alice Example) Not you?",
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
     "Lasts until February 19, 2027",
-    "You can take it back in your account at any time.",
-    "May then act for you too, without asking again: sorting (td.example) spiffe://td.example/agents/sorting",
+    "You can take it back in your account.",
+    "You allow what you tick, and the box above “Allow”.",
+    "sorting (td.example) may then do what you allow, too, without asking again. spiffe://td.example/agents/sorting",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -245,7 +246,7 @@ const headings = [
   [
     "the name that the operator gave it, and its id",
     { client: named("web-app", "Web app") },
-    "Web app asks for access Id: web-app",
+    "Web app asks for access ID: web-app",
   ],
   [
     "when it registered itself",
@@ -387,7 +388,7 @@ const toldIn = (fields: Omit<Detail, "type">): readonly string[] =>
       ],
     });
     return (
-      /(?:Payments|Zahlungen):.*?(?= Everything| May| Alles| Darf)/.exec(
+      /(?:Payments|Zahlungen):.*?(?= Lasts| Gilt)/.exec(
         shownBy(writtenIn(texts, page)).replace(/\s/g, " "),
       )?.[0] ?? ""
     );
@@ -438,7 +439,7 @@ test("RAR-D-9, PAGE-D-10 the only object of a type stands in the box of the perm
     /<input type="hidden" name="detail" value="0">/,
   );
   const shown = legendsOf("ask-bounded").replace(/\s/g, " ");
-  assert.match(shown, /which your company pays Only within: Payments: up to EUR 500\.00; to “TAP/);
+  assert.match(shown, /which your company pays Only within: Payments: in total up to EUR 500\.00; to “TAP/);
   assert.match(shown, /“Rome\\u\{202e\}\\u\{201d\} <b>x<\/b>” \(contains unusual characters\)/);
 });
 
@@ -464,36 +465,42 @@ test("PAGE-D-35 at a target of whose permissions the one that asks gets a part, 
 
 test("PAGE-D-6, PAGE-D-45 agents that may act further are named in plain sight, three at most, and counted where names are long", () => {
   const told = (agents: readonly ShownParty[], language = 0): string =>
-    /(?<=<details class="panel further"><summary>).*?(?=<\/summary>)/
+    /(?<=<div class="warning"><details><summary>).*?(?=<\/summary>)/
       .exec(writtenIn(LANGUAGES[language] ?? assert.fail(), askPage({ ...ASK, agents })))?.[0]
       .replaceAll(/<[^>]*>/g, "") ?? "";
   const of = (...titles: string[]) => titles.map((title) => named(`id-${title}`, title));
-  const first = "May then act for you too, without asking again:";
-  assert.equal(told(of("Crew")), `${first} Crew`);
-  assert.equal(told(of("A", "B", "C", "D")), `${first} A, B, C and 1 other agent`);
-  assert.equal(told(of("A", "B"), 1), "Dürfen dann ohne Rückfrage für Sie handeln: A und B");
+  const last = "may then do what you allow, too, without asking again.";
+  assert.equal(told(of("Crew")), `Crew ${last}`);
+  assert.equal(told(of("A", "B", "C", "D")), `A, B, C and 1 other agent ${last}`);
+  assert.equal(told(of("A", "B"), 1), "A und B dürfen das Erlaubte dann auch tun, ohne Rückfrage.");
   const long = { id: `spiffe://${"td.".repeat(80)}example/agent` };
-  assert.equal(told([long, long]), `${first} 2 agents`);
-  assert.equal(told([{ id: "spiffe://td.example/crew/*" }]), `${first} crew/* (td.example)`);
+  assert.equal(told([long, long]), `2 agents ${last}`);
+  assert.equal(told([{ id: "spiffe://td.example/crew/*" }]), `crew/* (td.example) ${last}`);
 });
 
-test("JOB-D-16, PAGE-D-27, PAGE-D-35 all that the click brings beside the ticks stands in one box right above the buttons, each in a sentence", () => {
+test("JOB-D-16, PAGE-D-27, PAGE-D-35 all that the click brings without a tick stands in one box right above the buttons, each in a sentence, after the bounds of the job", () => {
   const shown = legendsOf("consent-bounded").replaceAll(/\s+/g, " ");
-  assert.match(shown, /Services Only what you tick, and what the last box lists\. /);
   assert.match(
     shown,
-    /Everything above, with 1 agent With “Allow”, apart from your ticks: Lasts until .* You can take it back in your account at any time\. Partner \(as\.partner\.example\) may go on after that, even if you take it back\. It also gets: Weather \(weather\.example\): read the weather\. Even without this job it may act at Notes \(notes\.example\), Weather \(weather\.example\) .* Refuse Allow/,
+    /“Plan the trip to Rome” Services You allow what you tick, and the box above “Allow”\. /,
+  );
+  assert.match(
+    shown,
+    /Everything above, with 1 agent Lasts until today, 03:05 \(in 2 h 5 min\) \. You can take it back in your account, but Trips \(api\.example\) may go on after that\. What you allow counts in this job alone\. It can get access 50 times at most, for a short time each\. .* Even without this job it may act at Notes \(notes\.example\), Archive \(archive\.example\) .* It also gets: Weather \(weather\.example\): read the weather\. Refuse Allow/,
   );
 });
 
-test("PAGE-D-35 what an agent gets beside its share of the ticks begins with Also, and what it gets without a share says that it is all", () => {
+test("PAGE-D-35 the share of an agent says by which tick it gets it, and what it gets beside that begins with Also gets", () => {
   const shown = legendsOf("ask-job-three").replaceAll(/\s+/g, " ");
   assert.match(shown, /booking Gets all that you tick above\. /);
-  assert.match(shown, /sorting Gets at most: Trips \(api\.example\): read your trips\. TD/);
-  assert.match(shown, /desk Gets only: Notes \(notes\.example\): read your notes\. Everything/);
+  assert.match(shown, /sorting Gets, of what you tick: Trips \(api\.example\): read your trips\. TD/);
+  assert.match(
+    shown,
+    /desk Gets: Notes \(notes\.example\): read your notes \(only with this tick\)\. Everything/,
+  );
   assert.match(
     legendsOf("consent-bounded").replaceAll(/\s+/g, " "),
-    /read your trips\. Also: Notes \(notes\.example\): read your notes\. /,
+    /read your trips\. Also gets: Notes \(notes\.example\): read your notes \(only with this tick\)\. /,
   );
 });
 
@@ -512,8 +519,8 @@ test("PAGE-D-30, PAGE-D-31 what was done is told by the days of the user's zone,
   const part = shown.slice(shown.indexOf("November 22, 2026"), shown.indexOf("Newest entries"));
   assert.equal(
     part.replaceAll("\u202f", " "),
-    "November 22, 2026 2 entries Planner Id: planner » 02:00 Acted in your name. crew » 00:00 Acted in your name. " +
-      "November 21, 2026 2 entries Planner Id: planner » 23:00 Acted in your name. crew » 21:00 Acted in your name. ",
+    "November 22, 2026 Planner ID: planner » 02:00 Acted in your name. crew » 00:00 Acted in your name. " +
+      "November 21, 2026 Planner ID: planner » 23:00 Acted in your name. crew » 21:00 Acted in your name. ",
   );
 });
 
@@ -528,11 +535,14 @@ test("JOB-D-3, PAGE-D-34 a line about a job has its title in quotation marks, an
   assert.equal(told("token_given"), "› 00:00 Received access to what you allowed.");
 });
 
-test("PAGE-D-36 a bar is as high as its day, to a twenty-fourth of the highest, also where as much was refused", () => {
+test("PAGE-D-36 the bars of a day, one of accesses beneath one of refusals, are as high as both, to a twenty-fourth of the highest day", () => {
   const days = [0, 1, 12, 23, 24].map((acts) => ({ atSeconds: 0, acts, refusals: acts }));
   const shown = english(accountPage({ ...ACCOUNT, week: { days, agents: 1, isCut: false } }));
-  const bars = [...shown.matchAll(/class="bar (b\d+)"/g)].map(([, bar]) => bar);
-  assert.deepEqual(bars, ["b0", "b1", "b12", "b23", "b24"]);
+  const bars = [...shown.matchAll(/class="bar ((?:no|yes) b\d+)"/g)].map(([, bar]) => bar);
+  assert.deepEqual(bars, [
+    ...["yes b0", "no b1", "yes b1", "no b6", "yes b6"],
+    ...["no b12", "yes b12", "no b12", "yes b12"],
+  ]);
   assert.match(styleOf(ACCENT), /\.b23\{height:2\.875rem\}/);
 });
 
@@ -568,7 +578,7 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
   const shown = shownBy(page);
   assert.match(
     shown,
-    /P Planner Id: spiffe:\S+planner Job “Book the trip to Lisbon” .*Agents that may help Booking agent .*Stop this job.*Who works for whom, by id Web app \(web-app\) Planner \(spiffe/,
+    /P Planner ID: spiffe:\S+planner Job “Book the trip to Lisbon” .*Agents that may help: Booking agent .*Stop this job.*Who works for whom, by id Web app \(web-app\) Planner \(spiffe/,
   );
   const consents = (text: string): number => text.split('name="consent"').length - 1;
   const [first = "", second = ""] = page.split("<bdi>Other</bdi>");
@@ -580,7 +590,7 @@ test("JOB-D-23, PAGE-D-36 the card of a job says where its agents may act beside
   const told = /Also allowed separately\. Stopping the job does not end it: (.*?) Stop this job/;
   assert.equal(
     told.exec(legendsOf("account-story").replaceAll(/\s+/g, " "))?.[1],
-    "Planner: Weather (weather.example) Booking agent: Trips (api.example)",
+    "Planner: Weather (weather.example) (ask the operator to end it) Booking agent: Trips (api.example) (take it back in its own card)",
   );
   const jobs = ACCOUNT.jobs.map((job) => ({ ...job, beside: [] }));
   assert.doesNotMatch(shownBy(english(accountPage({ ...ACCOUNT, jobs, allowed: [] }))), /Also allowed/);
@@ -596,12 +606,12 @@ test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a si
   });
   const told = (events: readonly EventView[]): string =>
     shownBy(english(accountPage({ ...ACCOUNT, zone: "UTC", events }))).replace(
-      /^.*entries Planner Id: planner /,
+      /^.* Planner ID: planner (?=[×»])/,
       "",
     );
   assert.match(
     told([at(9, "refused"), at(8, "acted"), at(7, "refused")]),
-    /^× Wanted to act in your name, and was refused 2 times\. You have not allowed that\. Details × 09:00 , 07:00 Wanted .* » 08:00 Acted/,
+    /^× 07:00 – 09:00 Wanted to act in your name, and was refused 2 times\. You have not allowed that\. Details × 09:00 , 07:00 Wanted .* » 08:00 Acted/,
   );
   assert.match(told([at(8, "acted"), at(7, "refused")]), /^» 08:00 Acted in your name\. × 07:00 Wanted/);
 });
@@ -672,7 +682,7 @@ test("PAGE-D-35 at a target of which the one that asks gets nothing, the permiss
     legend.replaceAll(/<[^>]*>/g, ""),
   );
   assert.ok(legends.includes("At Trips (api.example) it asks to"), legends.join());
-  assert.ok(legends.includes("At Notes (notes.example) agents that help it ask to"), legends.join());
+  assert.ok(legends.includes("For agents that help it, at Notes (notes.example)"), legends.join());
 });
 
 test("PAGE-D-35 the box that takes all says that it takes the further agents too", () => {
@@ -705,7 +715,8 @@ test("REFRESH-D-7 what may have been stolen stands before all else that is allow
 
 test("JOB-D-5 what the agent may do without the job is told, folded, since the click gives none of it", () => {
   const shown = english(SAMPLES["consent-bounded"] ?? assert.fail());
-  const [folded = ""] = /<details><summary><span>Even without this job.*?<\/details>/s.exec(shown) ?? [];
+  const [folded = ""] =
+    /<details class="row"><summary><span>Even without this job.*?<\/details>/s.exec(shown) ?? [];
   assert.match(folded, /read your notes.*without asking you:/s);
   assert.match(shown.replace(folded, ""), /It also gets: .*read the weather/s);
 });
@@ -747,9 +758,9 @@ test("PAGE-D-17 a small number of accesses is spelled out in German, in the sing
   assert.deepEqual(
     [1, 3, 20].map((most) => german.jobTokens(most)),
     [
-      "Zugang dafür gibt es nur ein einziges Mal, und nur für kurze Zeit.",
-      "Zugang dafür gibt es höchstens drei Mal, jeweils für kurze Zeit.",
-      "Zugang dafür gibt es höchstens 20 Mal, jeweils für kurze Zeit.",
+      "Insgesamt nur ein Zugriff, für kurze Zeit.",
+      "Insgesamt höchstens drei Zugriffe, jeweils für kurze Zeit.",
+      "Insgesamt höchstens 20 Zugriffe, jeweils für kurze Zeit.",
     ],
   );
 });
