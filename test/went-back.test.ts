@@ -129,6 +129,15 @@ for (const [what, laterMs, isMarked] of [
   });
 }
 
+test("STORE-D-25 of what an instance took away the latest 1,024 records are kept", () => {
+  const { since } = keepClosings({
+    follow(listener) {
+      for (let seq = 0; seq < 1_030; seq++) listener([{ seq, id: `${seq}`, closing: { event: EVENT } }]);
+    },
+  });
+  assert.deepEqual([since(0).length, since(0)[0]?.seq], [1_024, 6]);
+});
+
 test("STORE-D-25 what an instance ended, withdrew and removed by records that the store has lost is written again, and no lift is", async (t) => {
   const [lost, copy] = [await makeTrail(t), await makeTrail(t)];
   const [ours, theirs] = [await lost.journal("as-1"), await copy.journal("as-1")];
