@@ -156,8 +156,11 @@ test("REACH-D-5 a name in the diagram is text, and opens nothing", async () => {
 });
 
 test("REACH-D-1, REACH-D-6, REACH-D-7 what is reached is what brute force finds, and each no has a certificate that changes break", async () => {
-  const { facts, noes, mutants } = await compareReach(rounds(3), 52, join(folder, "random.json"));
-  assert.ok(facts > 0 && noes > 0 && mutants > 0);
+  // In the first, a job gives more than none; in the second, workloads of one prefix act for each other.
+  for (const seed of [284_843_670, 1_554_768_927]) {
+    const { facts, noes, mutants } = await compareReach(rounds(1), seed, join(folder, "random.json"));
+    assert.ok(facts > 0 && noes > 0 && mutants > 0);
+  }
 });
 
 test("REACH-D-7 a bounded no has no certificate", async () => {

@@ -54,16 +54,17 @@ export function checkCertificate(config: CheckedConfig, { claim, tokens }: Certi
     return isAdmitted && /^spiffe:\/\/[^/]+\/./.test(one) ? [{ client: one, workload: one }] : [];
   });
   const hereOf = (iss: string, sub: string): string | undefined => {
+    if (iss === us) return sub;
     const { disabledSubjects = [], ...rest } = trustedIssuers[iss] ?? { subjects: "keep" };
     const { prefix, table } = tableOf(rest);
     const taken = Object.entries(trustedIssuers).some(([other, one]) => {
       const { prefix: theirs, table: named } = tableOf(one);
-      const isTheirs =
-        Object.values(named ?? {}).includes(sub) || (theirs !== undefined && sub.startsWith(theirs));
+      const isTheirs = Object.values(named ?? {}).includes(sub) || (theirs && sub.startsWith(theirs));
       return other !== iss && rest.subjects === "keep" && isTheirs;
     });
-    if (taken || disabledSubjects.includes(sub) || sub in clients || /^\w+:/.test(sub)) return undefined;
-    return table === undefined ? `${prefix ?? ""}${sub}` : table[sub];
+    if (taken || disabledSubjects.includes(sub) || sub.includes("://")) return undefined;
+    const here = table === undefined ? `${prefix ?? ""}${sub}` : (table[sub] ?? "");
+    return here === "" || here in clients ? undefined : here;
   };
   const subsOf = (iss: string): string[] => {
     const { prefix = "", table } = tableOf(trustedIssuers[iss] ?? {});
