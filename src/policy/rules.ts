@@ -167,7 +167,7 @@ export type PolicySet = {
   rules: ReadonlyMap<string, Rule>;
   /** The targets, by each of their names. */
   targets: ReadonlyMap<string, Target>;
-  /** The targets of each list of names in a rule, each once: many rules have one list. */
+  /** The targets of each list of several names in a rule, each once: many rules have one list. */
   listed: ReadonlyMap<readonly string[], readonly Target[]>;
   /** The types of details of all targets. */
   details: DetailTypes;
@@ -242,7 +242,8 @@ export function compilePolicy(
         `policies: rule "${rule.id}" names the unknown target "${name}"${meant(name, byName.keys())}`,
       );
     }
-    const targetsOfRule = listed.getOrInsertComputed(rule.targets, (names) => targetsNamed(byName, names));
+    const targetsOfRule = targetsOf({ targets: byName, listed }, rule);
+    if (rule.targets.length > 1) listed.set(rule.targets, targetsOfRule);
     for (const { partner, names } of targetsOfRule) {
       // PROD-1.7-3, PROD-4.1v7-4: partners get grants, resource servers access tokens.
       if (issuesGrants(rule) === (partner !== undefined)) continue;
@@ -382,10 +383,17 @@ export function subjectRules(
 export const lapsesOf = (rule: Rule): readonly string[] => ("lapses" in rule ? (rule.lapses ?? []) : []);
 
 /** The targets that the rule names, each once. */
-export const targetsOf = ({ targets, listed }: Pick<PolicySet, "targets" | "listed">, rule: Rule) =>
+export const targetsOf = (
+  { targets, listed }: Pick<PolicySet, "targets" | "listed">,
+  { targets: names }: Rule,
+): readonly Target[] =>
   // Every check of each rule asks for them. A rule of another set is not listed in this one.
-  listed.get(rule.targets) ?? targetsNamed(targets, rule.targets);
+  (names.length > 1 ? listed.get(names) : undefined) ?? targetsNamed(targets, names);
 
-const targetsNamed = (targets: PolicySet["targets"], names: readonly string[]): readonly Target[] => [
-  ...new Set(names.flatMap((name) => targets.get(name) ?? [])),
-];
+function targetsNamed(targets: PolicySet["targets"], names: readonly string[]): readonly Target[] {
+  const [first = "", ...others] = names;
+  const target = targets.get(first);
+  // Most rules name one.
+  if (others.length === 0) return target === undefined ? [] : [target];
+  return [...new Set(names.flatMap((name) => targets.get(name) ?? []))];
+}
