@@ -1,13 +1,14 @@
 /** The token that a decision allows: its claims, and the kind of token that holds them; nothing is signed here. */
 import { MODES } from "../modes.ts";
-import type { Allowed, JobInForce } from "../policy/access.ts";
+import type { JobInForce } from "../policy/access.ts";
+import type { PolicyDecision } from "../policy/decision.ts";
 import type { JobClaim } from "../policy/jobs.ts";
 import type { Result } from "../result.ts";
 import { defined, err, ok } from "../result.ts";
 import type { IdJag } from "../spec/id-jag.ts";
 import { buildIdJagClaims, ID_JAG_TYP } from "../spec/id-jag.ts";
 import type { Grant } from "../spec/identity-chaining.ts";
-import { buildGrantClaims, GRANT_TYP, mapSubjectThere, transcribe } from "../spec/identity-chaining.ts";
+import { buildGrantClaims, GRANT_TYP, transcribe } from "../spec/identity-chaining.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { ACCESS_TOKEN, ID_JAG, JWT } from "../spec/rfc8693.ts";
@@ -35,7 +36,7 @@ export type BuiltToken = {
   mayAct?: JsonObject;
 };
 
-type BuildFailure = { reason: "subject_unknown_at_partner" | "token_too_large" };
+type BuildFailure = { reason: "token_too_large" };
 
 /** JOB-D-15: the job as the target sees it. */
 const jobClaim = (job: JobInForce | undefined, id: string | undefined): JobClaim | undefined =>
@@ -52,7 +53,7 @@ export function buildToken(
     subjectClaims = {},
     signIn,
   }: Pick<Order, "access" | "sub" | "chain" | "subjectClaims" | "signIn">,
-  { target, product, audience, scope, details, expiresAtSeconds, confirmation }: Allowed,
+  { target, product, audience, scope, details, expiresAtSeconds, confirmation }: PolicyDecision,
   nowSeconds: number,
   jti: string,
   jobId: string | undefined,
@@ -81,8 +82,7 @@ export function buildToken(
       : err({ reason: "token_too_large" });
   };
 
-  const { partner } = target;
-  if (product.kind === "access_token" || partner === undefined) {
+  if (product.kind === "access_token") {
     const token = defined<AccessToken>({ ...common, ...signIn, subject: sub, clientId: access.clientId });
     const byProof = confirmation !== undefined && "jkt" in confirmation;
     const kind = byProof ? KINDS.dpop_access_token : KINDS.access_token;
@@ -92,14 +92,11 @@ export function buildToken(
       target.typ === kind.typ ? kind : { ...kind, typ: target.typ },
     );
   }
-  // IDC-2.5-3, IDJAG-5-2: the grant names the subject as the partner knows it.
-  const there = mapSubjectThere(sub, partner.subjects);
-  if (!there.ok) return err({ reason: "subject_unknown_at_partner" });
-  const { profile, clientIdThere, resources } = product;
-  const claims = transcribe(subjectClaims, partner.claims);
+  const { profile, clientIdThere, resources, subjectThere } = product;
+  const claims = transcribe(subjectClaims, target.partner?.claims ?? []);
   // JOB-D-17: a partner is told whose job it is.
   const job = common.job && { iss: issuer, ...common.job };
-  const grant = { ...common, job, subject: there.value, claims };
+  const grant = { ...common, job, subject: subjectThere, claims };
   if (profile === "id-jag" && clientIdThere !== undefined) {
     const idJag = defined<IdJag>({ ...grant, clientIdThere, resources });
     return sized(buildIdJagClaims(idJag), KINDS["id-jag"]);

@@ -227,7 +227,9 @@ export type Denied = {
     | "sign_in_insufficient"
     | "request_not_pushed"
     | "chain_too_deep"
-    | "no_rule";
+    | "no_rule"
+    | "job_not_approved"
+    | "subject_unknown_at_partner";
   trace: Trace;
   missing?: MissingConsent;
   /** A consent lacks, and why its user is not asked for it. */

@@ -1,9 +1,10 @@
 /** An order, decided by the policy under the consents on record, and the token that it would give; nothing is written. */
 import type { Reason } from "../../audit/reasons.ts";
 import { MODES, redeems } from "../../modes.ts";
-import type { Allowed, Consent, Denied, Trace } from "../../policy/access.ts";
-import { decide } from "../../policy/decide.ts";
-import { jobIdAt, proposedJob as proposedJobOf } from "../../policy/jobs.ts";
+import type { Consent, Denied, Trace } from "../../policy/access.ts";
+import type { AskedRequest, PolicyDecision } from "../../policy/decision.ts";
+import { decideRequest } from "../../policy/decision.ts";
+import { jobIdAt } from "../../policy/jobs.ts";
 import type { Ports } from "../../ports.ts";
 import type { Awaitable, Result } from "../../result.ts";
 import { defined, err, ok, whenReady } from "../../result.ts";
@@ -13,7 +14,7 @@ import type { FinalFailure } from "../refusal.ts";
 import type { Order } from "./order.ts";
 
 /** `jobId`: the job as the target sees it. */
-export type Decided = { allowed: Allowed; token: BuiltToken; jobId?: string };
+export type Decided = { allowed: PolicyDecision; token: BuiltToken; jobId?: string };
 /** `missing` is a consent for which the user can be asked. */
 export type OrderDenied = { failure: FinalFailure; trace: Trace } & Pick<Denied, "missing" | "notAsked">;
 
@@ -34,17 +35,12 @@ function decideUnder(
   nowSeconds: number,
 ): Result<Decided, OrderDenied> {
   const { issuer, policy, signIn } = ports.settings();
-  const proposedJob = order.job?.proposed;
-  // JOB-D-4: a job that is asked for is approved by a click, whatever was consented to before.
-  const asking = proposedJob && { job: proposedJobOf(proposedJob.bounds), consents: [] };
-  const decided = decide(policy, { ...order.access, consents, nowSeconds, ...asking });
-  if (proposedJob !== undefined && decided.ok) {
-    const failure = toFailure(order, { kind: "policy_denied", reason: "job_not_approved" });
-    return err({ failure, trace: decided.value.trace });
-  }
+  const { access, sub, job: { proposed } = {} } = order;
+  const asked = defined<AskedRequest>({ ...access, consents, nowSeconds, sub, proposes: proposed?.bounds });
+  const decided = decideRequest(policy, asked);
   if (!decided.ok) {
     const { trace, missing, notAsked } = decided.error;
-    const { iss } = order.access.subject?.origin ?? {};
+    const { iss } = access.subject?.origin ?? {};
     const providers = [...(signIn?.providers.values() ?? [])];
     // Only a user who can sign in here can be asked.
     const canSignIn = providers.some((one) => one.issuer === iss);
@@ -57,7 +53,7 @@ function decideUnder(
       }),
     );
   }
-  const { job } = order.access;
+  const { job } = access;
   const jobId = job && jobIdAt(ports.hash.sha256, decided.value.target, job);
   const jti = order.user?.jti ?? ports.random.id();
   const token = buildToken(issuer, order, decided.value, nowSeconds, jti, jobId);
