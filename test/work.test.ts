@@ -22,7 +22,7 @@ import { openService } from "../src/start/service.ts";
 import type { Form } from "./support/world.ts";
 import {
   ACCESS_TOKEN,
-  CONSENT_ADDED,
+  consentAdded,
   consentOf,
   EXCHANGE,
   IDP,
@@ -172,7 +172,7 @@ async function openServer() {
   const service = await openService(config.value, { log: QUIET, onFatal: assert.fail });
   const { ports } = service;
   const consent = { ...consentOf("u-1", "planner", API, scopes), targets: [API, PLANNER] };
-  assert.ok((await ports.journal.record({ event: CONSENT_ADDED, consent: { add: consent } })).ok);
+  assert.ok((await ports.journal.record({ event: consentAdded(consent), consent: { add: consent } })).ok);
   const order = { client: planner, subject: consent.origin, title: "the trip to Oslo" };
   const job = await createJob(ports, order, { reason: "by_operator", as: "operator" });
   const listeners = await openListeners(config.value.fixed, service, surroundings.configFile, QUIET);

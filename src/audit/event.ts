@@ -134,6 +134,63 @@ export type Meant = { asked: string; known: string };
 /** Why the decision asks no user for a consent that lacks (POLICY-D-21). */
 export type NotAsked = "rule_asks_no_user" | "more_than_consent_missing" | "user_cannot_sign_in";
 
+/**
+ * REPL-D-1: what the decision of the policy read and no other member says; null: it had none, though another member says
+ * otherwise. An event without them has no decision.
+ */
+export type DecisionFacts = {
+  /** By what the client's metadata bind its tokens. */
+  bind?: string;
+  /** The end of the certificate that was proven, and its thumbprint where it is not `client.x5t`. */
+  cert?: readonly [notAfter: number, x5t?: string];
+  /** The class in which the client is registered. */
+  class?: string;
+  /** Id and version of each consent of the subject to the caller; of the used one, which `policy` names, its version. */
+  consents?: "many" | readonly (number | readonly [id: string, version: number])[];
+  /** The requested details; values that are private stand as digests. */
+  details?: readonly Detail[];
+  /** Nothing lasts longer, because of the token that proved the caller. */
+  ends?: number;
+  /** The client brought the grant of the workload. */
+  for?: true;
+  /** The end of another server's job. */
+  job_ends?: number;
+  job_id?: string | null;
+  /** The time that was used, in seconds since 1970. */
+  now: number;
+  /** The bounds of a job that was asked for. */
+  proposes?: JsonObject;
+  pushed?: boolean;
+  resources?: readonly string[];
+  scope?: string | null;
+  /** The scopes of the client that take something from the request, or may do so. */
+  scopes?: string;
+  /** Our name of the subject. */
+  sub?: string;
+  subject?: SubjectFacts | null;
+  target?: string | null;
+  type?: string | null;
+  /** The types of details that the client is registered for. */
+  types?: readonly string[];
+  workload?: string | null;
+};
+
+/** Of the subject, what its token as recorded does not say; `acr` and `since` are of the user's sign-in. */
+export type SubjectFacts = {
+  acr?: string;
+  aud?: readonly string[];
+  chain?: Chain;
+  cnf?: BoundTo | null;
+  details?: readonly Detail[];
+  exp?: number;
+  issuer?: string;
+  may_act?: JsonObject | null;
+  origin?: { iss: string; sub: string };
+  scope?: string;
+  since?: number;
+  type?: string;
+};
+
 export type AuditEvent = {
   type: EventType;
   outcome: "allow" | "deny" | "error";
@@ -231,6 +288,7 @@ export type AuditEvent = {
     parent_jti: readonly string[];
   };
   error?: { error: string; status: number };
+  facts?: DecisionFacts;
   /** The number of equal events in this record; only for failures before authentication, and for introspection. */
   count?: number;
   /** Further facts of events that are not decisions about a token. */
@@ -243,6 +301,11 @@ export type LogPosition = { log: string; seq: number; id: string; timeMs: number
 /** AUDIT-D-12: the last record of a log, after which there is no other. */
 export const LOG_END: EventType = "log.ended";
 
+/** REPL-D-1: from version 2 on an event has what its decision read. Records of version 1 have the other members alone. */
+export const RECORD_VERSION = 2;
+/** The versions that are read. */
+export const RECORD_VERSIONS: readonly unknown[] = [1, RECORD_VERSION];
+
 export const GENESIS_PREV = "0".repeat(64);
 
 /**
@@ -250,7 +313,7 @@ export const GENESIS_PREV = "0".repeat(64);
  * RFC8785-3.2.3-1). `prev` is the hash of the previous event of the same log.
  */
 export function sealEvent(event: AuditEvent, { log, seq, id, timeMs, prev }: LogPosition): string {
-  const { actor, chain, client, count, detail, error, grant, granted, job, may_act, mode } = event;
+  const { actor, chain, client, count, detail, error, facts, grant, granted, job, may_act, mode } = event;
   const { outcome, policy, reason, request, requested, subject, type } = event;
   const time = new Date(timeMs).toISOString();
   // In order, so that there is nothing to sort.
@@ -261,6 +324,7 @@ export function sealEvent(event: AuditEvent, { log, seq, id, timeMs, prev }: Log
     count,
     detail,
     error,
+    facts,
     grant,
     granted,
     id,
@@ -278,10 +342,10 @@ export function sealEvent(event: AuditEvent, { log, seq, id, timeMs, prev }: Log
     subject,
     time,
     type,
-    v: 1,
+    v: RECORD_VERSION,
   };
   return canonicalizeSparse(record as unknown as Json);
 }
 
 /** The members of an event in its log. */
-type Sealed = AuditEvent & Omit<LogPosition, "timeMs"> & { time: string; v: 1 };
+type Sealed = AuditEvent & Omit<LogPosition, "timeMs"> & { time: string; v: typeof RECORD_VERSION };

@@ -1,5 +1,6 @@
-/** `mandate policy`: checks a policy before it is in force. It opens no store, secret or key. */
+/** `mandate policy`: checks a policy before it is in force. Only `replay` opens a store, to read its trail. */
 
+import { clock } from "../adapters/clock.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
 import { loadSettings } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
@@ -16,6 +17,7 @@ import { compare, directions } from "./policy/diff.ts";
 import { formatDifferences, showComparison } from "./policy/format.ts";
 import type { ReachQuery } from "./policy/reach.ts";
 import { askReach, drawReach, formatReach, runNever, showReach } from "./policy/reach.ts";
+import { replayCommand } from "./policy/replay-command.ts";
 import type { Vectors } from "./policy/vectors.ts";
 import { formatVectors, readVectors, runVectors, showNever, showVector } from "./policy/vectors.ts";
 import { jsonLine } from "./text.ts";
@@ -35,6 +37,8 @@ export function policyCommand(given: CommandArguments): Result<Command, string> 
       return reachOf(given, config);
     case "test":
       return onFiles((terminal) => testVectors(escaped(terminal), first, config, json));
+    case "replay":
+      return replayCommand(given, clock.nowMs());
     default: {
       const wanted = given.one("fail-on");
       const failOn = FAIL_ON.find((one) => one === wanted);

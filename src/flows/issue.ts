@@ -3,10 +3,11 @@
  * the first time, and the key was not withdrawn; then the token is signed.
  */
 import { lacksOf } from "../audit/columns.ts";
-import type { AskedUser, AuditEvent } from "../audit/event.ts";
+import type { AuditEvent } from "../audit/event.ts";
 import { REFRESH_WAIT_SECONDS } from "../limits/people.ts";
 import { MODES } from "../modes.ts";
 import type { Trace } from "../policy/access.ts";
+import type { AskedRequest } from "../policy/decision.ts";
 import { likeUnknown } from "../policy/explanation.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
 import type { Guard, Precondition, TokenRecord } from "../records.ts";
@@ -16,7 +17,7 @@ import type { Settings } from "../settings/settings.ts";
 import { lifetimesOf } from "../spec/refresh-token-expiration.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import { codeSpentBy, isExchange, issuedEntry, knownOf } from "./issued-entry.ts";
+import { codeSpentBy, isExchange, issuedEntry, knownOf, withFacts } from "./issued-entry.ts";
 import type { Decided, OrderDenied } from "./order/decide-order.ts";
 import { decideOrder, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
@@ -97,7 +98,13 @@ export function issue(
   const { policy } = ports.settings();
   const row = MODES[order.access.mode];
   const nowSeconds = ports.clock.nowSeconds();
-  const refusal = (failure: Failure, trace: Trace, asked = order.resumes?.asked): RefusedRequest => {
+  /** `read`: what the decision read, where the policy itself refused for this reason. */
+  const refusal = (
+    failure: Failure,
+    trace: Trace,
+    asked = order.resumes?.asked,
+    read?: AskedRequest,
+  ): RefusedRequest => {
     const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
     const meant = likeUnknown(policy, order.access);
     const said = defined<Failure>({
@@ -110,21 +117,23 @@ export function issue(
       policy: defined({ digest: policy.digest, asked, meant, trace: shown }),
     });
     const spends = codeSpentBy(order);
-    return defined<RefusedRequest>({ ...refused.error, spends, ...order.resumes?.ends("refused") });
+    const event = read ? withFacts(ports, refused.error.event, read) : refused.error.event;
+    return defined<RefusedRequest>({ ...refused.error, event, spends, ...order.resumes?.ends("refused") });
   };
-  const refuse = (failure: Failure, trace: Trace, asked?: AskedUser): Result<never, RefusedRequest> =>
-    err(refusal(failure, trace, asked));
+  const refuse = (...refused: Parameters<typeof refusal>): Result<never, RefusedRequest> =>
+    err(refusal(...refused));
   const refuseEnded = (trace: Trace): Awaitable<Result<never, RefusedRequest>> => {
     const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
     return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, trace));
   };
   const deny = (denied: OrderDenied, decisions: number): Awaitable<Issued> => {
-    const { failure, trace, missing, notAsked } = denied;
+    const { failure, trace, missing, notAsked, asked: read } = denied;
     if (missing === undefined || row.asks !== "by_link" || people === undefined) {
-      return refuse(failure, trace, notAsked && { refused: notAsked });
+      return refuse(failure, trace, notAsked && { refused: notAsked }, read);
     }
     return people.ask(ports, request, order, { failure, trace, missing }, nowSeconds, {
-      refusal,
+      refusal: (told, shown, asked) =>
+        refusal(told, shown, asked, told.reason === failure.reason ? read : undefined),
       refuseEnded,
       lost: (failed, event) => lost(failed, event, decisions),
     });

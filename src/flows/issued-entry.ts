@@ -2,12 +2,15 @@
 import type { AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
 import type { JobInForce } from "../policy/access.ts";
+import type { AskedRequest } from "../policy/decision.ts";
 import type { Endable, EndingKey } from "../policy/endings.ts";
 import { endingKeys, selectorKey, subjectEmail } from "../policy/endings.ts";
+import { factsOf } from "../policy/facts.ts";
 import type { Rule } from "../policy/rules.ts";
 import type { Ports, SigningKey } from "../ports.ts";
 import type { Entry, Guard, TokenRecord } from "../records.ts";
 import { sparse } from "../result.ts";
+import type { Detail } from "../spec/rfc9396.ts";
 import { describeClient, describeDetails, describeRequest } from "./audit-fields.ts";
 import type { Decided } from "./order/decide-order.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
@@ -165,16 +168,17 @@ export function spentWith(
 }
 
 function eventOf(
-  { settings, hash }: Pick<Ports, "settings" | "hash">,
+  ports: Pick<Ports, "settings" | "hash">,
   request: TokenRequest,
   order: Order,
-  { allowed: { rule, audience, consent, lapsed }, token: { claims, kind } }: Decided,
+  { allowed: { rule, audience, consent, lapsed }, token: { claims, kind }, asked }: Decided,
   { jti, scope, details, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
   { kid }: SigningKey,
   step: FamilyStep | undefined,
 ): AuditEvent {
-  const { digest, details: types } = settings().policy;
-  return sparse<AuditEvent>({
+  const { hash } = ports;
+  const { digest, details: types } = ports.settings().policy;
+  const event = sparse<AuditEvent>({
     ...knownOf(request, order),
     // DTR-D-15
     type: order.resumes ? "deferral.granted" : (step?.type ?? MODES[order.access.mode].issued),
@@ -207,4 +211,16 @@ function eventOf(
       token_type: kind.tokenType,
     }),
   });
+  return withFacts(ports, event, asked);
+}
+
+/** REPL-D-1: the event with what its decision read. */
+export function withFacts(
+  { settings, hash }: Pick<Ports, "settings" | "hash">,
+  event: AuditEvent,
+  asked: AskedRequest,
+): AuditEvent {
+  const { issuer, details: types } = settings().policy;
+  const describe = (details: readonly Detail[]) => describeDetails(hash, types, details);
+  return { ...event, facts: factsOf(asked, event, issuer, describe) };
 }

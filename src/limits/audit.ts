@@ -28,6 +28,8 @@ export const RETENTION_DAYS = 400;
 export const RETENTION_INTERVAL_MS = 300_000;
 /** A policy that was last in force this long before the first event that is left decided none of those that are left. */
 export const POLICY_UNUSED_SECONDS = 24 * 3600;
+/** The consents of one user to one agent that the event of a decision names. */
+export const FACTS_CONSENTS_MAX = 16;
 /** Entries on one page of the audit API, by default and at most. */
 export const AUDIT_PAGE = 100;
 export const AUDIT_PAGE_MAX = 1_000;

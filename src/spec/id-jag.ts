@@ -9,7 +9,7 @@
  * policy/targets.ts, spec/rfc7523.ts; IDJAG 4.1 flows/order/order.ts; IDJAG 4.3 flows/order/question.ts,
  * policy/decide.ts, policy/judge.ts, policy/rule-members.ts, policy/rules.ts, spec/rfc8693.ts; IDJAG 4.3.3
  * flows/order/subject.ts, policy/judge.ts; IDJAG 4.3.4 flows/issue.ts; IDJAG 4.4.1 flows/issue.ts,
- * flows/order/grant.ts, spec/rfc7523.ts; IDJAG 5 flows/build-token.ts, policy/checks.ts, policy/decide.ts,
+ * flows/order/grant.ts, spec/rfc7523.ts; IDJAG 5 policy/checks.ts, policy/decide.ts, policy/decision.ts,
  * policy/targets.ts, spec/identity-chaining.ts; IDJAG 7.1 http/discovery.ts, spec/rfc8414.ts; IDJAG 7.2
  * http/discovery.ts, spec/rfc8414.ts; IDJAG 9.4 flows/order/question.ts, spec/rfc7523.ts; IDJAG 9.5
  * http/discovery.ts, spec/rfc8414.ts; IDJAG 9.8 flows/build-token.ts; IDJAG 9.9 flows/order/decide-order.ts,

@@ -59,7 +59,7 @@ type ExchangeFailure =
   | { kind: "id_jag_audience_several" };
 
 const SUBJECT_TYPES: readonly string[] = [ACCESS_TOKEN, JWT, ID_TOKEN] satisfies SubjectTokenType[];
-const REQUESTED_TYPES: ReadonlyMap<string, RequestedType> = new Map([
+export const REQUESTED_TYPES: ReadonlyMap<string, RequestedType> = new Map([
   [ACCESS_TOKEN, "access_token"],
   [JWT, "jwt"],
   [ID_JAG, "id-jag"],

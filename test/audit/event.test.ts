@@ -11,7 +11,7 @@ test("RFC8785-3.2.3-1, RFC8785-3.2-1 an event is sealed as one exact text", () =
     sealEvent({ ...event, chain: [{ sub: "b", iss: "i" }], mode: "delegation" }, place),
     '{"chain":[{"iss":"i","sub":"b"}],"id":"0199f3c2-7a","log":"as-1","mode":"delegation","outcome":"allow",' +
       `"prev":"${"0".repeat(64)}","reason":"rule_match","seq":4812,"time":"2026-09-21T14:13:20.120Z",` +
-      '"type":"token_exchange.delegation","v":1}',
+      '"type":"token_exchange.delegation","v":2}',
   );
 });
 

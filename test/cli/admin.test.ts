@@ -919,7 +919,7 @@ const records: readonly (readonly [string, ChainHead | undefined, StoredEvent, s
   [
     "AUDIT-D-7 a body with another version is refused",
     HEAD,
-    rehash(seal({}), seal({}).body.replace('"v":1', '"v":2')),
+    rehash(seal({}), seal({}).body.replace('"v":2', '"v":3')),
     "body_differs v",
   ],
 ];

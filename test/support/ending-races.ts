@@ -17,8 +17,8 @@ import { buildEnding } from "../../src/policy/endings.ts";
 import { reload } from "./reload.ts";
 import {
   ACCESS_TOKEN,
-  CONSENT_ADDED,
   claimsOf,
+  consentAdded,
   EXCHANGE,
   IDP,
   ISSUER,
@@ -116,7 +116,7 @@ export async function openEndingRaces(postgres: string | undefined, count: numbe
     const origin = { iss, sub: `u-${name}` };
     const consent = { id: name, version: 1, origin, actor, targets: ["desk"], scopes };
     if (kind === "consent")
-      assert.ok((await journal.record({ event: CONSENT_ADDED, consent: { add: consent } })).ok);
+      assert.ok((await journal.record({ event: consentAdded(consent), consent: { add: consent } })).ok);
     const user = await world.idp.mintUserToken({
       sub: origin.sub,
       aud: ISSUER,

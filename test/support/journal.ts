@@ -33,7 +33,7 @@ export async function assertChain(store: Store, log = "as-1"): Promise<readonly 
     const { id, type } = event;
     const time = new Date(event.timeMs).toISOString();
     const parsed = JSON.parse(event.body);
-    for (const [name, value] of Object.entries({ v: 1, log, seq, id, time, type, prev })) {
+    for (const [name, value] of Object.entries({ v: 2, log, seq, id, time, type, prev })) {
       assert.equal(parsed[name], value, `${name} of event ${seq}`);
     }
     assert.deepEqual([event.seq, event.prev], [seq, prev]);

@@ -14,11 +14,13 @@ import type { Service as StartedService } from "../../src/start/service.ts";
 import { openService } from "../../src/start/service.ts";
 import { asDescribed } from "./described.ts";
 import { migratedFile } from "./migrated.ts";
+import { assertReplays } from "./replay.ts";
 import type { Service, WorldOptions } from "./world.ts";
-import { CONSENT_ADDED, consentOf, makeSurroundings } from "./world.ts";
+import { consentAdded, consentOf, makeSurroundings } from "./world.ts";
 
 const LOG = "test";
 const MORE_THAN_ANY = 100_000;
+const ALL = [{ log: LOG, afterSeq: -1, toSeq: MORE_THAN_ANY }];
 const QUIET: Log = {
   entry: () => true,
   request: () => {},
@@ -86,16 +88,21 @@ export async function makeService(
       }),
     async consent(...of) {
       const consent = consentOf(...of);
-      const recorded = await ports.journal.record({ event: CONSENT_ADDED, consent: { add: consent } });
+      const recorded = await ports.journal.record({
+        event: consentAdded(consent),
+        consent: { add: consent },
+      });
       assert.ok(recorded.ok);
       return consent.id;
     },
     async events() {
-      const spans = [{ log: LOG, afterSeq: -1, toSeq: MORE_THAN_ANY }];
-      const records = await ports.audit.find({ terms: [], spans, limit: MORE_THAN_ANY });
+      const records = await ports.audit.find({ terms: [], spans: ALL, limit: MORE_THAN_ANY });
       return records.toSorted((a, b) => a.seq - b.seq).map(({ body }) => JSON.parse(body));
     },
     async stop() {
+      const { policy } = ports.settings();
+      const records = await ports.audit.find({ terms: [], spans: ALL, limit: MORE_THAN_ANY });
+      assertReplays(records, policy);
       await service.close();
       await surroundings.remove();
     },

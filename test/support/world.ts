@@ -21,6 +21,7 @@ import { clock } from "../../src/adapters/clock.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
+import type { AuditEvent } from "../../src/audit/event.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import type { Consent } from "../../src/policy/access.ts";
 import { asDescribed } from "./described.ts";
@@ -213,7 +214,13 @@ export const consentOf = (
 });
 
 /** The event under which a test adds a consent. */
-export const CONSENT_ADDED = { type: "consent.recorded", outcome: "allow", reason: "by_operator" } as const;
+export const consentAdded = ({ id, version, origin, actor, targets, scopes }: Consent): AuditEvent => ({
+  type: "consent.recorded",
+  outcome: "allow",
+  reason: "by_operator",
+  policy: { digest: "", consent: id },
+  detail: { ...origin, version, actor, targets: [...targets], scope: scopes.join(" ") },
+});
 
 /** A listener with the certificate of the world; port 0: any that is free. */
 export const listenAt = (port: number) => ({
@@ -301,7 +308,7 @@ export async function makeWorld(extra: object, options: WorldOptions = {}): Prom
       const onFatal = (reason: string): void => assert.fail(reason);
       const { log } = await store();
       const journal = await openJournal({ log: "admin", store: log, clock, random, onFatal });
-      const recorded = await journal.record({ event: CONSENT_ADDED, consent: { add: consent } });
+      const recorded = await journal.record({ event: consentAdded(consent), consent: { add: consent } });
       assert.ok(recorded.ok);
       await journal.close();
       return consent.id;

@@ -5,7 +5,7 @@
 
 import { hash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
-import { GENESIS_PREV, LOG_END, sealEvent } from "../../audit/event.ts";
+import { GENESIS_PREV, LOG_END, RECORD_VERSIONS, sealEvent } from "../../audit/event.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import type { Result } from "../../result.ts";
 import { err, ok } from "../../result.ts";
@@ -63,7 +63,8 @@ export function checkRecord(
   if (!body.ok || !isJsonObject(body.value)) return err({ kind: "body_malformed", seq });
   // The columns by which events are searched are not hashed, so they have to equal the hashed text.
   const { log, id, type, timeMs } = event;
-  const columns = { v: 1, log, seq, id, type, time: new Date(timeMs).toJSON(), prev };
+  if (!RECORD_VERSIONS.includes(body.value.v)) return err({ kind: "body_differs", seq, field: "v" });
+  const columns = { log, seq, id, type, time: new Date(timeMs).toJSON(), prev };
   for (const [field, value] of Object.entries(columns)) {
     if (body.value[field] !== value) return err({ kind: "body_differs", seq, field });
   }

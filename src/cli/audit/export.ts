@@ -6,7 +6,7 @@ import { eventHash } from "../../adapters/audit/chain.ts";
 import { verifier } from "../../adapters/crypto/verifier.ts";
 import type { Checkpoint } from "../../audit/checkpoint.ts";
 import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../../audit/checkpoint.ts";
-import { LOG_END } from "../../audit/event.ts";
+import { LOG_END, RECORD_VERSIONS } from "../../audit/event.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import type { Result } from "../../result.ts";
 import { defined, err } from "../../result.ts";
@@ -257,7 +257,12 @@ function readRecord(line: string): readonly [string, LogRecord] | undefined {
   if (!json.ok || !isJsonObject(json.value)) return undefined;
   const { v, log, seq, prev, type, time } = json.value;
   const timeMs = typeof time === "string" ? Date.parse(time) : Number.NaN;
-  if (v !== 1 || typeof log !== "string" || typeof type !== "string" || Number.isNaN(timeMs))
+  if (
+    !RECORD_VERSIONS.includes(v) ||
+    typeof log !== "string" ||
+    typeof type !== "string" ||
+    Number.isNaN(timeMs)
+  )
     return undefined;
   if (typeof seq !== "number" || !Number.isSafeInteger(seq) || seq < 0) return undefined;
   if (typeof prev !== "string" || !HASH.test(prev)) return undefined;

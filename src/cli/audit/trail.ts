@@ -177,16 +177,13 @@ export async function verifyLogs(auditor: Auditor, json: boolean): Promise<numbe
     if (json) print(jsonLine(verified));
     else (isIntact ? print : printError)(verifiedLine(verified));
   }
-  let changed = false;
-  for (const digest of await store.policies.digests()) {
-    const found = await store.policies.find(digest);
-    const checked = found && checkArchived(found);
-    if (checked?.ok !== false) continue;
-    changed = true;
-    if (json) print(jsonLine({ policy: digest, failure: checked.error }));
-    else printError(checked.error);
+  const changed = await changedPolicies(store);
+  for (const one of changed) {
+    if (json) print(jsonLine(one));
+    else printError(one.failure);
   }
-  if (json) return changed ? EXIT.refused : code;
+  const result = changed.length > 0 ? EXIT.refused : code;
+  if (json) return result;
   if (code === EXIT.refused) {
     printError(
       "The audit trail was changed. Keep the database as it is, and compare it with an earlier export, the " +
@@ -197,7 +194,28 @@ export async function verifyLogs(auditor: Auditor, json: boolean): Promise<numbe
     "The hash chain alone does not show a truncated tail, a deleted log or a recomputed chain: " +
       "verify an export with its checkpoints and a witness for that (mandate audit verify --export).",
   );
-  return changed ? EXIT.refused : code;
+  return result;
+}
+
+/** Each log, and each archived policy, of the store that is not as it was written. */
+export async function faultsOf(store: Store): Promise<readonly string[]> {
+  const removed = await findRemoved(store);
+  const faults: string[] = [];
+  for (const [name, head] of await openLogs(store)) {
+    const verified = await verifyLog(store, name, head, removed.get(name) ?? 0);
+    if (verified.failure !== undefined) faults.push(verifiedLine(verified));
+  }
+  return [...faults, ...(await changedPolicies(store)).map(({ failure }) => failure)];
+}
+
+async function changedPolicies({ policies }: Store): Promise<readonly { policy: string; failure: string }[]> {
+  const changed: { policy: string; failure: string }[] = [];
+  for (const policy of await policies.digests()) {
+    const found = await policies.find(policy);
+    const checked = found && checkArchived(found);
+    if (checked?.ok === false) changed.push({ policy, failure: checked.error });
+  }
+  return changed;
 }
 
 async function verifyLog(store: Store, log: string, head: Head, removed: number): Promise<VerifiedLog> {

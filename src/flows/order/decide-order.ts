@@ -13,10 +13,13 @@ import { buildToken } from "../build-token.ts";
 import type { FinalFailure } from "../refusal.ts";
 import type { Order } from "./order.ts";
 
-/** `jobId`: the job as the target sees it. */
-export type Decided = { allowed: PolicyDecision; token: BuiltToken; jobId?: string };
-/** `missing` is a consent for which the user can be asked. */
-export type OrderDenied = { failure: FinalFailure; trace: Trace } & Pick<Denied, "missing" | "notAsked">;
+/** `jobId`: the job as the target sees it; `asked`: what the decision read. */
+export type Decided = { allowed: PolicyDecision; token: BuiltToken; jobId?: string; asked: AskedRequest };
+/** `missing` is a consent for which the user can be asked; `asked` is there where the policy itself refused. */
+export type OrderDenied = { failure: FinalFailure; trace: Trace; asked?: AskedRequest } & Pick<
+  Denied,
+  "missing" | "notAsked"
+>;
 
 export function decideOrder(
   ports: Pick<Ports, "settings" | "facts" | "random" | "hash">,
@@ -48,6 +51,7 @@ function decideUnder(
       defined<OrderDenied>({
         failure: toFailure(order, decided.error),
         trace,
+        asked,
         missing: canSignIn ? missing : undefined,
         notAsked: canSignIn || missing === undefined ? notAsked : "user_cannot_sign_in",
       }),
@@ -61,7 +65,7 @@ function decideUnder(
     const failure = toFailure(order, { kind: "policy_denied", reason: token.error.reason });
     return err({ failure, trace: decided.value.trace });
   }
-  return ok(defined<Decided>({ allowed: decided.value, token: token.value, jobId }));
+  return ok(defined<Decided>({ allowed: decided.value, token: token.value, jobId, asked }));
 }
 
 /** PROD-2.6-4: consents are read at every decision, and no cache answers for them. */

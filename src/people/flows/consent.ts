@@ -202,8 +202,18 @@ async function approveJob(
     }),
   );
   const [own] = consents;
+  const { details: types } = ports.settings().policy;
   const more = defined<JsonObject>({
     consents: consents.map(({ id }) => id),
+    // REPL-D-1: what is in each of them, by which the job is decided later.
+    given: consents.map(({ actor: agent, targets, scopes, details }) =>
+      defined<JsonObject>({
+        actor: agent,
+        targets: [...targets],
+        scope: scopes.join(" "),
+        authorization_details: details && detailsJson(describeDetails(ports.hash, types, details)),
+      }),
+    ),
     // JOB-D-5
     shown: ports.hash.sha256(JSON.stringify([title, proposed, shownIn(offer.choice)])),
     reason_given: reason,

@@ -1,0 +1,119 @@
+/** `mandate policy replay`: reads its options, opens the trail and prints the result. */
+
+import { readUtcTime } from "../../audit/filters.ts";
+import { escapeUnsafe } from "../../audit/safe-text.ts";
+import { loadSettings } from "../../config/config.ts";
+import { EXIT } from "../../limits/process.ts";
+import type { Result } from "../../result.ts";
+import { defined, err } from "../../result.ts";
+import type { Settings } from "../../settings/settings.ts";
+import type { JsonObject } from "../../spec/rfc8259.ts";
+import { onTrail, recordLook, trailOf } from "../audit/copy.ts";
+import type { Command, Terminal } from "../command.ts";
+import { onFiles, onStoredTrail } from "../command.ts";
+import type { CommandArguments } from "../options.ts";
+import { jsonLine } from "../text.ts";
+import type { ReplayOptions } from "./replay.ts";
+import { replay } from "./replay.ts";
+import { formatTally, isOtherwise, showTally } from "./show-replay.ts";
+import type { TrailSource } from "./trail-source.ts";
+import { exportSource, storeSource } from "./trail-source.ts";
+
+const FORMATS = ["text", "json"];
+/** What cannot be decided, as the words of the command say. */
+const UNDECIDED = EXIT.unusable;
+
+type Asked = { from: number; to: number; file: string | undefined; json: boolean; unverified: boolean };
+
+export function replayCommand(given: CommandArguments, nowMs: number): Result<Command, string> {
+  const format = given.one("format") ?? "text";
+  if (!FORMATS.includes(format)) return err(`--format is not one of ${FORMATS.join(", ")}`);
+  const [since, until] = (["since", "until"] as const).map((name) => readSince(given.one(name), nowMs));
+  if (since === undefined) return err(`--since ${HOW}`);
+  if (until === undefined) return err(`--until ${HOW}`);
+  const asked: Asked = {
+    from: since ?? Number.NEGATIVE_INFINITY,
+    to: until ?? Number.POSITIVE_INFINITY,
+    file: given.one("with"),
+    json: format === "json",
+    unverified: given.has("unverified"),
+  };
+  const folder = given.one("export");
+  const [witness, partial] = [given.one("witness"), given.has("partial")];
+  if (folder === undefined) {
+    if (witness !== undefined || partial) return err("--witness and --partial require --export");
+    const detail = defined<JsonObject>({
+      command: "policy replay",
+      since: given.one("since"),
+      with: asked.file,
+    });
+    return onTrail(given, onStoredTrail, async (auditor) => {
+      const terminal = escaped(auditor);
+      const next = readNext(terminal, asked.file);
+      if (next === "invalid") return UNDECIDED;
+      await recordLook(auditor, detail);
+      return run(terminal, storeSource(trailOf(auditor)), asked, next);
+    });
+  }
+  for (const option of ["config", "from"]) {
+    if (given.has(option)) return err(`--export cannot be combined with --${option}`);
+  }
+  return onFiles(async (plain) => {
+    const terminal = escaped(plain);
+    const next = readNext(terminal, asked.file);
+    return next === "invalid"
+      ? UNDECIDED
+      : run(terminal, exportSource(folder, partial, witness), asked, next);
+  });
+}
+
+const HOW =
+  "is neither a time in UTC, such as 2027-01-31T00:00:00Z, nor a number of days or hours, such as 30d or 12h";
+const UNITS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000 };
+
+/** Milliseconds; null where nothing is given, undefined where it cannot be read. */
+function readSince(text: string | undefined, nowMs: number): number | null | undefined {
+  if (text === undefined) return null;
+  const [, count = "", unit = ""] = /^(\d{1,5})([dh])$/.exec(text) ?? [];
+  const ms = UNITS[unit];
+  return ms === undefined ? readUtcTime(text) : nowMs - Number(count) * ms;
+}
+
+/** AUDIT-D-7: names in the trail are untrusted text and must not control the terminal. */
+const escaped = ({ print, printError }: Terminal): Terminal => ({
+  print: (line) => print(escapeUnsafe(line)),
+  printError: (line) => printError(escapeUnsafe(line)),
+});
+
+function readNext(terminal: Terminal, file: string | undefined): Settings | undefined | "invalid" {
+  if (file === undefined) return undefined;
+  const loaded = loadSettings(file);
+  if (loaded.ok) return loaded.value.settings;
+  terminal.printError(`Invalid configuration in ${file}:`);
+  for (const problem of loaded.error) terminal.printError(`  ${problem}`);
+  return "invalid";
+}
+
+/** REPL-D-5: of a trail that is not as it was recorded, nothing is decided. */
+async function run(
+  { print, printError }: Terminal,
+  source: TrailSource,
+  { from, to, json, unverified }: Asked,
+  next: Settings | undefined,
+): Promise<number> {
+  const refuse = (lines: readonly string[]): number => {
+    for (const line of lines) printError(line);
+    printError("Nothing was decided again.");
+    return UNDECIDED;
+  };
+  const verified = unverified ? undefined : await source.verify();
+  if (verified?.ok === false) return refuse(verified.error);
+  const options = defined<ReplayOptions>({ fromMs: from, toMs: to, next: next?.policy });
+  const replayed = await replay(source, options);
+  if (!replayed.ok) return refuse(replayed.error);
+  for (const note of verified?.value.notes ?? []) printError(note);
+  if (unverified) printError("Not verified: that the trail is as it was recorded (--unverified).");
+  if (json) print(jsonLine(showTally(replayed.value, next)));
+  else for (const line of formatTally(replayed.value, next)) print(line);
+  return isOtherwise(replayed.value) ? EXIT.refused : EXIT.done;
+}

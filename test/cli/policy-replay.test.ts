@@ -1,0 +1,263 @@
+/** `mandate policy replay` over the trail of a service that was asked for tokens of every kind that a machine gets. */
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { runCommandLine } from "../../scripts/command-line.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { eventHash } from "../../src/adapters/audit/chain.ts";
+import type { JsonObject } from "../../src/spec/rfc8259.ts";
+import { canonicalize } from "../../src/spec/rfc8785.ts";
+import { makeService } from "../support/service.ts";
+import { stop } from "../support/stop.ts";
+import type { Travellers } from "../support/travellers.ts";
+import { API, LEGACY, openToTravellers, PARTNER, SECRET } from "../support/travellers.ts";
+import { workload } from "../support/world.ts";
+
+type Service = Awaited<ReturnType<typeof makeService>>;
+let travellers: Travellers<Service>;
+let configFile: string;
+const folder = mkdtempSync(join(tmpdir(), "mandate replay "));
+const exported = join(folder, "export");
+
+before(async () => {
+  const audit = { instance: "test", checkpoint: { events: 30 } };
+  travellers = await openToTravellers((extra, options) =>
+    makeService({ ...extra, audit }, { ...options, inFile: true }),
+  );
+  const { world, exchange, fromIdToken, delegated } = travellers;
+  ({ configFile } = world);
+  await world.consent("u-1", "clerk", PARTNER, ["trips.read"]);
+  for (const form of [
+    { audience: PARTNER },
+    { audience: PARTNER, scope: "trips.read" },
+    { audience: API },
+    { audience: "unknown" },
+    { audience: PARTNER, scope: "other" },
+    { audience: "desk" },
+  ]) {
+    await exchange(form);
+    await exchange(form, { by: "agents/planner" });
+    await exchange(form, { by: "clerk" });
+    await exchange(form, { actor: false });
+  }
+  await exchange({ audience: LEGACY }, { by: "clerk" });
+  await exchange({ ...(await delegated()), audience: API });
+  await fromIdToken();
+  await fromIdToken({ scope: "none" });
+  await world.token({ grant_type: "client_credentials" }, { authorization: basic("nameless", SECRET) });
+  await world.token({ grant_type: "client_credentials" }, { authorization: basic("app", "wrong") });
+  const made = await runCommandLine(["audit", "export", exported, "--config", configFile]);
+  assert.equal(made.code, 0, made.err);
+});
+
+after(() => stop(travellers?.world, () => rmSync(folder, { recursive: true, force: true })));
+
+const replay = (...words: string[]) => runCommandLine(["policy", "replay", ...words]);
+const asJson = async (...words: string[]) => {
+  const { code, out, err } = await replay(...words, "--format", "json");
+  assert.notEqual(code, 2, err);
+  return { code, told: JSON.parse(out) };
+};
+
+/** The configuration of the server with other rules. */
+function changed(
+  name: string,
+  change: (config: { policies: JsonObject[]; agents?: object }) => void,
+): string {
+  const config = JSON.parse(readFileSync(configFile, "utf8"));
+  change(config);
+  const file = join(travellers.world.folder, `${name}.json`);
+  writeFileSync(file, JSON.stringify(config));
+  return file;
+}
+
+const eventsIn = (of: string): JsonObject[] =>
+  readFileSync(join(of, "events.ndjson"), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+
+test("REPL-D-1, REPL-D-4 every request comes out the same, from the store and from an export", async () => {
+  const decided = eventsIn(exported).filter(({ facts }) => facts !== undefined).length;
+  assert.ok(decided > 25);
+  for (const place of [
+    ["--config", configFile],
+    ["--export", exported],
+  ]) {
+    const { code, told } = await asJson(...place);
+    assert.deepEqual([code, told.same, told.different], [0, decided, 0], JSON.stringify(told));
+    assert.deepEqual(Object.keys(told.apart), []);
+  }
+  const { code, out } = await replay("--export", exported);
+  assert.deepEqual(
+    [code, out.split("\n")[0]],
+    [0, `Decided again: ${decided} requests, ${decided} came out the same, 0 did not.`],
+  );
+  const late = await asJson("--export", exported, "--since", "2100-01-01T00:00:00Z");
+  assert.deepEqual([late.code, late.told.same], [0, 0]);
+  const lately = await asJson("--export", exported, "--since", "1h");
+  assert.equal(lately.told.same, decided);
+});
+
+test("REPL-D-4 a change of the policy flips exactly the requests that its rules decided", async () => {
+  const at = (id: string) => (one: JsonObject) => (one.policy as JsonObject | undefined)?.rule_id === id;
+  const lost = eventsIn(exported).filter(at("booking-abroad"));
+  assert.ok(lost.length > 1);
+  const file = changed("without", (config) => {
+    config.policies = config.policies.filter(({ id }) => id !== "booking-abroad");
+    config.agents = { [workload("agents/booking")]: { title: "The booking agent" } };
+  });
+  const { code, told } = await asJson("--export", exported, "--with", file);
+  assert.deepEqual([code, told.different, told.with.refused, told.with.allowed], [1, 0, lost.length, 0]);
+  const [group] = told.with.groups;
+  assert.deepEqual(
+    [group.change, group.rule, group.caller, group.title, group.count],
+    ["refused", "booking-abroad", workload("agents/booking"), "The booking agent", lost.length],
+  );
+  assert.equal(group.examples[0].id, lost[0]?.id);
+  const { out } = await replay("--config", configFile, "--with", file);
+  assert.match(
+    out,
+    new RegExp(`^By the new policy: ${lost.length} requests would be refused, 0 would be`, "m"),
+  );
+  assert.match(out, /^Would be refused:\n {2}rule "?booking-abroad"?, "The booking agent" \("?spiffe:/m);
+});
+
+test("REPL-D-4 a wider rule allows what was refused, and a shorter one gives something else", async () => {
+  const file = changed("wider", (config) => {
+    config.policies = config.policies.map((rule) =>
+      rule.id === "clerk" ? { ...rule, consent: "implied", acknowledge: "subjects-not-asked" } : rule,
+    );
+  });
+  const wider = await asJson("--export", exported, "--with", file);
+  assert.equal(wider.code, 1);
+  assert.equal(wider.told.with.refused, 0);
+  assert.ok(wider.told.with.allowed > 0);
+  const shorter = changed("shorter", (config) => {
+    config.policies = config.policies.map((rule) =>
+      rule.id === "booking-here" ? { ...rule, lifetimeSeconds: 60 } : rule,
+    );
+  });
+  const { told } = await asJson("--export", exported, "--with", shorter);
+  assert.deepEqual([told.with.refused, told.with.allowed], [0, 0]);
+  assert.ok(told.with.changed > 0);
+  const same = await asJson("--export", exported, "--with", configFile);
+  assert.deepEqual([same.code, same.told.with.groups], [0, []]);
+});
+
+// --- what is not as it was recorded -----------------------------------------------------------------------------
+
+const linesOf = (text: string): string[] => text.trimEnd().split("\n");
+const textOf = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
+
+type Spoilt = readonly [what: string, file: string, spoil: (lines: string[]) => string, says: RegExp];
+const indexOfDecision = (lines: readonly string[]): number =>
+  lines.findIndex((line) => line.includes('"facts":'));
+const spoilt: readonly Spoilt[] = [
+  [
+    "a changed event",
+    "events.ndjson",
+    (lines) =>
+      textOf(
+        lines.with(
+          indexOfDecision(lines),
+          lines[indexOfDecision(lines)]?.replace('"now":1', '"now":2') ?? "",
+        ),
+      ),
+    /record \d+ was changed/,
+  ],
+  ["a missing event", "events.ndjson", (lines) => textOf(lines.toSpliced(4, 1)), /missing/],
+  ["events in another order", "events.ndjson", (lines) => textOf(lines.toReversed()), /reordered/],
+  ["a cut line", "events.ndjson", (lines) => textOf(lines).slice(0, -9), /not a record|is cut/],
+  ["a part that is gone", "events.ndjson", (lines) => textOf(lines.slice(0, 20)), /missing/],
+  [
+    "an event that is there twice",
+    "events.ndjson",
+    (lines) => textOf([...lines, lines[5] ?? ""]),
+    /twice|reordered/,
+  ],
+  ["an archive without the policy", "policies.ndjson", () => "", /lacks the policy|is not in the archive/],
+  [
+    "an archive that was changed",
+    "policies.ndjson",
+    (lines) => textOf(lines).replace("booking-abroad", "booking-aboard"),
+    /does not have this digest/,
+  ],
+];
+for (const [what, name, spoil, says] of spoilt) {
+  test(`REPL-D-5 of a trail with ${what} nothing is decided again, and it is told`, async () => {
+    const copy = mkdtempSync(join(folder, "spoilt "));
+    cpSync(exported, copy, { recursive: true });
+    const text = readFileSync(join(copy, name), "utf8");
+    const other = spoil(linesOf(text));
+    assert.notEqual(other, text);
+    writeFileSync(join(copy, name), other);
+    const { code, out, err } = await replay("--export", copy);
+    assert.deepEqual([code, out], [2, ""], err);
+    assert.match(err, says);
+    assert.match(err, /Nothing was decided again\.$/m);
+  });
+}
+
+/** An export whose events are others, with a chain that fits; it is no longer covered by its checkpoints. */
+function rewritten(change: (event: JsonObject) => JsonObject): string {
+  const copy = mkdtempSync(join(folder, "rewritten "));
+  cpSync(exported, copy, { recursive: true });
+  const heads = new Map<unknown, string>();
+  const lines = eventsIn(exported).map((event) => {
+    const prev = heads.get(event.log) ?? String(event.prev);
+    const body = canonicalize({ ...change(event), prev });
+    heads.set(event.log, eventHash(body));
+    return body;
+  });
+  writeFileSync(join(copy, "events.ndjson"), textOf(lines));
+  return copy;
+}
+
+test("REPL-D-5 records of version 1 are counted apart, and a policy of another version is told", async () => {
+  const old = rewritten(({ facts: _, ...event }) => ({ ...event, v: 1 }));
+  const { code, told } = await asJson("--export", old, "--unverified");
+  assert.deepEqual([code, told.same], [0, 0]);
+  assert.match(Object.keys(told.apart)[0] ?? "", /^recorded in version 1/);
+  const { hash } = await import("node:crypto");
+  const [line = ""] = linesOf(readFileSync(join(exported, "policies.ndjson"), "utf8"));
+  const { policy } = JSON.parse(line);
+  const body = canonicalize({ ...policy, policies: [{ ...policy.policies[0], novel: 1 }] });
+  const digest = `sha256:${hash("sha256", body, "hex")}`;
+  const novel = rewritten((event) =>
+    event.policy === undefined ? event : { ...event, policy: { ...(event.policy as JsonObject), digest } },
+  );
+  writeFileSync(join(novel, "policies.ndjson"), `{"digest":"${digest}","policy":${body}}\n`);
+  const run = await replay("--export", novel, "--unverified");
+  assert.equal(run.code, 2);
+  assert.match(run.err, /is of another version: rule 1 /);
+});
+
+test("REPL-D-4 a decision that was recorded otherwise than the policy decides is told by its members", async () => {
+  const forged = rewritten((event) =>
+    event.granted === undefined
+      ? event
+      : { ...event, granted: { ...(event.granted as JsonObject), scope: "all" } },
+  );
+  const { code, told } = await asJson("--export", forged, "--unverified");
+  assert.equal(code, 1);
+  assert.deepEqual(Object.keys(told.differing), ["scope"]);
+  assert.equal(told.differs[0].was.scope, "all");
+});
+
+test("policy replay refuses words that do not fit", async () => {
+  const cases: readonly [words: string[], says: RegExp][] = [
+    [["--since", "30x"], /--since is neither a time in UTC/],
+    [["--format", "csv"], /--format is not one of text, json/],
+    [["--partial"], /require --export/],
+    [["--export", exported, "--config", "x"], /cannot be combined with --config/],
+    [["--export", join(folder, "none")], /is not a whole export: it lacks events\.ndjson/],
+  ];
+  for (const [words, says] of cases) {
+    const { code, err } = await replay(...words);
+    assert.equal(code, 2);
+    assert.match(err, says);
+  }
+});
