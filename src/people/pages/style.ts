@@ -126,8 +126,8 @@ form:has([name=scope]):not(:has([name=scope]:checked,[name=all]:checked)) .missi
 .cards p:not(.id){margin:.5rem 0 0}
 .may{margin:.25rem 0 0}
 .may div{margin:.25rem 0}
-.may dt{font-size:1rem;color:var(--ink);font-weight:600}
-.may ul{padding:0;margin:0;list-style:none}
+.may dt{font-size:1rem;color:var(--ink)}
+.may ul{margin:0}
 .cards .given>:first-child{margin-top:0}
 .beside{border-left:.25rem solid var(--edge);padding-left:.75rem;margin:.5rem 0}
 .cards .beside p,.beside ul{margin:0}

@@ -86,7 +86,7 @@ export const de: Texts = {
   asksForOthers: (target) => html`Für helfende Agenten, bei ${target}`,
   services: "Dienste",
   tickHint: "Erlaubt wird nur, was Sie ankreuzen.",
-  tickHintElse: "Erlaubt wird Angekreuztes und der Kasten über „Erlauben“.",
+  tickHintElse: "Erlaubt wird Angekreuztes und der markierte Kasten.",
   tickFirst: "Kreuzen Sie an, was Sie erlauben.",
   onlyWithin: "Nur in diesem Rahmen:",
   limits: "Nur für das, was Sie hier ankreuzen",

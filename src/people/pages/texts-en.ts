@@ -102,7 +102,7 @@ export const en = {
   services: "Services",
   tickHint: "Only what you tick is allowed.",
   /** Where something is given by the click alone. */
-  tickHintElse: "You allow what you tick, and the box above “Allow”.",
+  tickHintElse: "You allow what you tick. The marked box comes with it.",
   /** Beneath the buttons, as long as nothing is ticked. */
   tickFirst: "Tick what you allow.",
   /** Before an object that limits a permission. */
@@ -163,8 +163,8 @@ export const en = {
     html`You can take it back in your account, <strong>but ${targets} may go on after that</strong>.`,
   jobTokens: (most: number) =>
     most === 1
-      ? "It can get access only once, for a short time."
-      : `It can get access ${most} times at most, for a short time each.`,
+      ? "In all, access is given only once, for a short time."
+      : `In all, access is given ${most} times at most, for a short time each.`,
   jobDepth: (most: number) =>
     most === 1
       ? "It may not be passed on to another agent."

@@ -110,7 +110,7 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
     "trips.book",
     "Lasts until today",
     `Agents that may help Bbooking (td.example) ID: ${BOOKING}`,
-    "It can get access 20 times at most, for a short time each.",
+    "In all, access is given 20 times at most, for a short time each.",
     "It may pass through at most 2 agents in a row",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);

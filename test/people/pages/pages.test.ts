@@ -158,7 +158,7 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
     "book trips for you, which your company pays",
     "Lasts until February 19, 2027",
     "You can take it back in your account.",
-    "You allow what you tick, and the box above “Allow”.",
+    "You allow what you tick. The marked box comes with it.",
     "sorting (td.example) may then do what you allow, too, without asking again. spiffe://td.example/agents/sorting",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
@@ -482,11 +482,11 @@ test("JOB-D-16, PAGE-D-27, PAGE-D-35 all that the click brings without a tick st
   const shown = legendsOf("consent-bounded").replaceAll(/\s+/g, " ");
   assert.match(
     shown,
-    /“Plan the trip to Rome” Services You allow what you tick, and the box above “Allow”\. /,
+    /“Plan the trip to Rome” Services You allow what you tick\. The marked box comes with it\. /,
   );
   assert.match(
     shown,
-    /Everything above, with 1 agent Lasts until today, 03:05 \(in 2 h 5 min\) \. You can take it back in your account, but Trips \(api\.example\) may go on after that\. What you allow counts in this job alone\. It can get access 50 times at most, for a short time each\. .* Even without this job it may act at Notes \(notes\.example\), Archive \(archive\.example\) .* It also gets: Weather \(weather\.example\): read the weather\. Refuse Allow/,
+    /Everything above, with 1 agent Lasts until today, 03:05 \(in 2 h 5 min\) \. You can take it back in your account, but Trips \(api\.example\) may go on after that\. What you allow counts in this job alone\. In all, access is given 50 times at most, for a short time each\. .* Even without this job it may act at Notes \(notes\.example\), Archive \(archive\.example\) .* It also gets: Weather \(weather\.example\): read the weather\. Refuse Allow/,
   );
 });
 
