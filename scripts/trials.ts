@@ -32,6 +32,7 @@ import { playReach, runReach } from "./trials/reach.ts";
 import { raceRefresh } from "./trials/refresh-races.ts";
 import { rehearse } from "./trials/rehearsal/run.ts";
 import { runRenewal } from "./trials/renewal.ts";
+import { runReplay } from "./trials/replay.ts";
 import { runRolling } from "./trials/rolling.ts";
 import { runRotation } from "./trials/rotation.ts";
 import { runSeveral } from "./trials/several.ts";
@@ -70,6 +71,7 @@ const TRIALS: Trials = new Map([
   ["oauth2-proxy", { rounds: 1, run: runOauth2Proxy }],
   ["patroni", { rounds: 1, run: runPatroni }],
   ["permissions", { rounds: 10_000, run: runPermissions }],
+  ["replay", { rounds: 100_000, run: runReplay }],
   ["pg-faults", { rounds: 10, run: runPgFaults }],
   ["pg-restarts", { rounds: 10, run: runPgRestarts }],
   ["pipelining", { rounds: 3, run: runPipelining }],
