@@ -63,7 +63,7 @@ type Rule = (typeof CONFIGURATION.policies)[number] & Record<string, unknown>;
 /** What the change makes of an allowed request with this scope: refused, something else, or nothing. */
 type Planted = {
   change: (rule: Rule) => Rule | undefined;
-  flips: (scope: string) => "refused" | "changed" | undefined;
+  flips: (scope: string, seconds: number) => "refused" | "changed" | undefined;
 };
 const PLANTED: readonly Planted[] = [
   { change: () => undefined, flips: () => "refused" },
@@ -71,7 +71,10 @@ const PLANTED: readonly Planted[] = [
     change: (rule) => ({ ...rule, scopes: ["a"] }),
     flips: (scope) => (scope === "b" ? "refused" : scope === "a" ? undefined : "changed"),
   },
-  { change: (rule) => ({ ...rule, lifetimeSeconds: 60 }), flips: () => "changed" },
+  {
+    change: (rule) => ({ ...rule, lifetimeSeconds: 60 }),
+    flips: (_, seconds) => (seconds > 60 ? "changed" : undefined),
+  },
   { change: (rule) => ({ ...rule, actors: [workload("elsewhere")] }), flips: () => "refused" },
   {
     change: (rule) => ({ ...rule, subjects: { issuers: [IDP], subs: ["another"] } }),
@@ -85,19 +88,18 @@ export async function* runReplay(rounds: number): AsyncIterable<string> {
   const folder = mkdtempSync(join(tmpdir(), "mandate replay trial "));
   const service = await makeService(CONFIGURATION, { inFile: true });
   try {
-    const users = await Promise.all(
-      Array.from({ length: 20 }, async (_, index) => {
-        for (const agent of agents.filter((one) => one % 3 === 0 && (one + index) % 2 === 0))
-          await service.consent(`u-${index}`, `agent-${agent}`, apiOf(agent), ["a", "b"]);
-        return service.idp.mintUserToken({
-          sub: `u-${index}`,
-          aud: ISSUER,
-          scope: "a b c",
-          expiresIn: "12h",
-        } as never);
-      }),
-    );
-    const svids = await Promise.all(agents.map((index) => service.svid(`agent-${index}`)));
+    const names = Array.from({ length: 20 }, (_, index) => `u-${index}`);
+    for (const [index, name] of names.entries()) {
+      for (const agent of agents.filter((one) => one % 3 === 0 && (one + index) % 2 === 0))
+        await service.consent(name, `agent-${agent}`, apiOf(agent), ["a", "b"]);
+    }
+    let users: readonly string[] = [];
+    let svids: readonly string[] = [];
+    const mint = async (): Promise<void> => {
+      const token = { aud: ISSUER, scope: "a b c" };
+      users = await Promise.all(names.map((sub) => service.idp.mintUserToken({ ...token, sub })));
+      svids = await Promise.all(agents.map((index) => service.svid(`agent-${index}`)));
+    };
     const ask = async (): Promise<unknown> => {
       const agent = random.below(AGENTS);
       const scope = random.pick([undefined, "a", "b", "a b", "c", "unknown"]);
@@ -122,8 +124,11 @@ export async function* runReplay(rounds: number): AsyncIterable<string> {
       if (token === undefined || random.below(4) > 0) return answer;
       return service.token({ ...form, subject_token: String(token), subject_token_type: ACCESS_TOKEN });
     };
-    for (let done = 0; done < rounds; done += AT_ONCE)
+    for (let done = 0; done < rounds; done += AT_ONCE) {
+      // What is minted expires in the course of a long run.
+      if (done % (64 * AT_ONCE) === 0) await mint();
       await Promise.all(Array.from({ length: AT_ONCE }, ask));
+    }
     const events = await service.events();
     const decided = events.filter(({ facts }) => facts !== undefined);
     const { configFile } = service;
@@ -154,10 +159,11 @@ export async function* runReplay(rounds: number): AsyncIterable<string> {
     const next = join(service.folder, "next.json");
     writeFileSync(next, JSON.stringify(config));
     const expected: Record<string, number> = {};
-    for (const { policy, granted } of decided) {
+    for (const { policy, granted, facts } of decided) {
       const rule = String((policy as { rule_id?: string }).rule_id);
-      const flip =
-        granted && plantedFor(rule)?.flips(String((granted as unknown as { scope: string }).scope));
+      const { scope, exp } = (granted ?? {}) as unknown as { scope: string; exp: number };
+      const seconds = exp - (facts as unknown as { now: number }).now;
+      const flip = granted && plantedFor(rule)?.flips(scope, seconds);
       if (flip !== undefined) expected[`${flip} ${rule}`] = (expected[`${flip} ${rule}`] ?? 0) + 1;
     }
     const [tried] = await replayed("--export", exported, "--with", next);

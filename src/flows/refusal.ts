@@ -143,7 +143,13 @@ export function codeReplayed(event: AuditEvent): RefusedRequest {
 
 function replayed(event: AuditEvent, failure: Failure): RefusedRequest {
   const { reason } = failure;
-  return { failure, event: { ...event, type: "replay.detected", outcome: "deny", reason } };
+  return { failure, event: { ...refusedFor(event, reason), type: "replay.detected", outcome: "deny" } };
+}
+
+/** REPL-D-1: refused for another reason than that of its decision, an event has none, unless it says what was granted. */
+export function refusedFor(event: AuditEvent, reason: Reason): AuditEvent {
+  const { facts: _, ...rest } = event;
+  return event.granted === undefined ? { ...rest, reason } : { ...event, reason };
 }
 
 export type AuditedRequest = NonNullable<AuditEvent["request"]>;

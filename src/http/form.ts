@@ -14,6 +14,7 @@ import {
   exchangeReplayed,
   GRANT_REPLAYED,
   grantReplayed,
+  refusedFor,
 } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import { POLL_SECONDS } from "../limits/people.ts";
@@ -108,7 +109,7 @@ export async function recordRefusal(
     // DTR-D-9: the user may have taken their refusal back just now, so that the client is to look once more.
     if (recorded.error.includes("question_current")) {
       const failure = { kind: "polled_too_soon", reason: DEFERRAL_RACED } as const;
-      return recordRefusal(ports, { failure, event: { ...event, reason: DEFERRAL_RACED } }, spends);
+      return recordRefusal(ports, { failure, event: refusedFor(event, DEFERRAL_RACED) }, spends);
     }
     // Another poll of the same code was refused first.
     if (recorded.error.includes("row_new")) return recordRefusal(ports, rest, spends);
