@@ -19,7 +19,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ["spec/rfc7519.ts", "if (audience === undefined || !accepted.includes(audience))", "if (audience === undefined)", "RFC7523-3-7"],
   ["spec/rfc7519.ts", "if (audience === undefined || !accepted.includes(audience))", "if (audience === undefined || !accepted.some((one) => audience.startsWith(one)))", "RFC7523-3-9"],
   ["spec/rfc7519.ts", 'if (others.length > 0) return err({ kind: "jwt_audience_several" });', "", "WAG-5.1-2"],
-  ["flows/verify-assertion.ts", "const single = jti !== undefined && !vouches?.reusable;", "const single = false as boolean;", "RFC7523-3-14"],
+  ["flows/verify-assertion.ts", "const single = jti !== undefined && !signer.vouches?.reusable;", "const single = false as boolean;", "RFC7523-3-14"],
   ["spec/rfc7515.ts", '  "crit",\n', "", "RFC7515-4.1.11-1"],
   ["spec/spiffe/jwt-svid.ts", 'if (!HEADER_MEMBERS.has(member)) return err({ kind: "svid_header_refused", member });', "", "JSV-2-1"],
   ["spec/spiffe/client-auth.ts", 'if (requested !== undefined && requested !== spiffeId) return err({ kind: "client_id_differs" });', "", "SPCA-3.1-8"],

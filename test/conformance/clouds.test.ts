@@ -44,7 +44,7 @@ for (const cloud of CLOUDS) {
     const name = cloud.split("/projects", 1)[0];
     test(`PROD-4.1r5-1, RFC8725-3.2-v3 a token for ${name} ${forUser ? "of a user" : "of the workload itself"} is what the cloud takes`, async () => {
       const svid = await world.svid("agents/planner");
-      const user = { sub: "u-1", aud: ISSUER, scope: "assume" };
+      const user = { sub: "u-1", aud: ISSUER, scope: "assume", expSeconds: 900 };
       const answer = await world.token(
         forUser
           ? {

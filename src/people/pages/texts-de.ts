@@ -21,7 +21,7 @@ export const de: Texts = {
   claimedName: (name) => html`Es nennt sich „${name}“.`,
   reasonGiven: (words) => html`Seine Begründung, mit eigenen Worten: „${words}“`,
   operatorSays: (operator, words) => html`${operator} sagt dazu: ${words}`,
-  technicalName: "Kennung:",
+  technicalName: "ID:",
   passedOn: "Im Auftrag von",
   askHeading: (agent) => html`${agent} möchte für Sie handeln`,
   askWhy: "Lehnen Sie ab, wenn Sie unsicher sind.",

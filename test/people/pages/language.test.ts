@@ -41,7 +41,8 @@ test("PAGE-D-17 every language has every key, with the same parameters, and no t
     Object.values(texts).flatMap((value) => (typeof value === "object" ? flat(value) : [String(value)]));
   for (const other of others) {
     assert.deepEqual(kindsOf(other), kindsOf(english));
-    const same: string[] = flat(english).filter((text) => flat(other).includes(text));
+    // "ID:" is a word of both languages.
+    const same: string[] = flat(english).filter((text) => text !== "ID:" && flat(other).includes(text));
     assert.deepEqual(same, [], other.language);
   }
   for (const texts of LANGUAGES) assert.ok(!flat(texts).includes(""));
