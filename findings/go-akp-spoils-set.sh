@@ -13,16 +13,8 @@ cat > main.go <<'GO'
 package main
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"os"
+	"context"; "crypto/ecdsa"; "crypto/elliptic"; "crypto/rand"; "encoding/base64"; "encoding/json"
+	"fmt"; "net/http"; "net/http/httptest"; "os"
 
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/coreos/go-oidc/v3/oidc"
