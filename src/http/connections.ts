@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
+import { LINGER_MS } from "../limits/connections.ts";
 import { networkOf } from "../spec/rfc4291.ts";
 import type { Peer } from "./handler.ts";
 import { meterInput } from "./intake.ts";
@@ -139,7 +140,12 @@ export function makeConnections(
     end() {
       draining = true;
       ended = true;
-      for (const [socket, { open }] of connections) if (open === 0) socket.destroy();
+      const cut = (isCut: (connection: Connection) => boolean): void => {
+        for (const [socket, connection] of connections) if (isCut(connection)) socket.destroy();
+      };
+      cut(({ open, requests }) => open === 0 && requests > 0);
+      // The first request of a new connection may be on its way.
+      setTimeout(cut, LINGER_MS, ({ open }: Connection) => open === 0).unref();
     },
     cutAll() {
       for (const socket of sockets) socket.destroy();

@@ -1332,6 +1332,18 @@ test("no handler sees a request behind an answer that ends its connection, also 
   assert.equal(handled, 1);
 });
 
+test("a new connection whose first request is on its way at the shutdown gets its answer", async (t) => {
+  const running = await start(t, echo, { limits: patient });
+  const early = new Client(running.server.port);
+  await once(early.socket, "secureConnect");
+  // Known to the server too, behind its half of the handshake.
+  await settle();
+  const done = running.server.shutdown();
+  const [answer] = await early.ask(get());
+  assert.deepEqual([answer?.status, answer?.headers.get("connection")], [200, "close"]);
+  await inTime(Promise.all([early.gone(), done]), "the shutdown completes");
+});
+
 test("shutdown closes connections that do not finish in time", async (t) => {
   const late = answerAfter(t);
   const running = await start(t, () => late, {
