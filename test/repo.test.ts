@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { parseAst } from "rolldown/parseAst";
 import { schemaText } from "../scripts/config-schema.ts";
+import { readFigures } from "../scripts/figures.ts";
 import { LISTS as READING, readEntries } from "../scripts/reading.ts";
 import { PAGES, pageFile } from "../scripts/reference.ts";
 import { REASONS } from "../src/audit/reasons.ts";
@@ -620,6 +621,33 @@ test("each notice of the log is told somewhere in src", () => {
     .map((name) => readFileSync(join(SRC, name), "utf8"))
     .join("");
   for (const event of Object.keys(NOTICES)) assert.ok(said.includes(`event: "${event}"`), event);
+});
+
+/** Each is lowered by what takes away; what raises one says why in its commit. `scripts/node scripts/figures.ts` prints them. */
+const FIGURES_MAX = {
+  core: 15_750,
+  withOptions: 18_900,
+  longFunctions: 31,
+  membersOfRequest: 12,
+  naming: { jobs: 116, details: 144, keys: 76, platforms: 55, refresh: 81, deferral: 40 },
+};
+
+test("the core, its longest functions and the files that name an option become no more", () => {
+  const { longFunctions, naming, ...rest } = readFigures();
+  const counts = Object.entries(naming).map(([option, files]) => [option, files.length] as const);
+  const found = { ...rest, longFunctions: longFunctions.length };
+  for (const [name, count] of Object.entries(found)) {
+    const most = FIGURES_MAX[name as keyof typeof found];
+    assert.ok(count <= most, `${name}: ${count}, and at most ${most}`);
+  }
+  for (const [option, count] of counts) {
+    const most = FIGURES_MAX.naming[option as keyof typeof FIGURES_MAX.naming];
+    assert.ok(count <= most, `files that name ${option} and are not its own: ${count}, and at most ${most}`);
+  }
+  assert.deepEqual(
+    longFunctions.filter(({ lines }) => lines > 100),
+    [],
+  );
 });
 
 test("the top level holds what it should and nothing else", () => {
