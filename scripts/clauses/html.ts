@@ -1,6 +1,6 @@
 /** The register as one page that needs nothing else: `npm run clauses -- --html`. Without its script it is all readable. */
-import type { Html } from "../../src/people/pages/html.ts";
-import { html } from "../../src/people/pages/html.ts";
+import type { Html } from "../../src/spec/html.ts";
+import { html } from "../../src/spec/html.ts";
 import type { Draft } from "./drafts.ts";
 import { SEEN_ON } from "./drafts.ts";
 import type { Clause, Places, Register } from "./register.ts";

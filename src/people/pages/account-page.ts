@@ -1,6 +1,8 @@
 /** The page on which a user reads what they allowed and what was done in their name, and takes it back (PAGE-D-15). */
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
+import type { Html } from "../../spec/html.ts";
+import { html, link } from "../../spec/html.ts";
 import type { EventView } from "./account-events.ts";
 import { chosenDays, days } from "./account-events.ts";
 import type { WeekView } from "./account-week.ts";
@@ -10,8 +12,6 @@ import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
 import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts";
 import { isolated, shownId, shownName, targetName, targetNames } from "./display-names.ts";
-import type { Html } from "./html.ts";
-import { html, link } from "./html.ts";
 import { besideList } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";

@@ -3,13 +3,13 @@
 import { CHAIN_CHARS_MAX } from "../../limits/people.ts";
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
+import type { Html } from "../../spec/html.ts";
+import { html } from "../../spec/html.ts";
 import type { FormError } from "../flows/decision.ts";
 import type { DetailView } from "./detail-sentences.ts";
 import { sentence } from "./detail-sentences.ts";
 import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts";
 import { isolated, shownId, targetName, userName } from "./display-names.ts";
-import type { Html } from "./html.ts";
-import { html } from "./html.ts";
 import type { JobInForceView, JobView } from "./job-part.ts";
 import {
   briefly,

@@ -3,9 +3,9 @@ import { spelledOut } from "../../audit/safe-text.ts";
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import { defined } from "../../result.ts";
+import type { Html } from "../../spec/html.ts";
+import { html } from "../../spec/html.ts";
 import { isolated, QUOTES, shownId } from "./display-names.ts";
-import type { Html } from "./html.ts";
-import { html } from "./html.ts";
 import { dayOf, minuteOf } from "./language.ts";
 import type { Texts } from "./texts.ts";
 

@@ -1,8 +1,8 @@
 /** Which of our languages a page is in, and how dates are written in it (PAGE-D-17). */
 
+import type { Html } from "../../spec/html.ts";
+import { html } from "../../spec/html.ts";
 import { splitWeighted } from "../../spec/rfc9110.ts";
-import type { Html } from "./html.ts";
-import { html } from "./html.ts";
 import type { Texts } from "./texts.ts";
 import { de } from "./texts-de.ts";
 import { en } from "./texts-en.ts";

@@ -1,9 +1,9 @@
 /** The choice between several providers. */
 import type { Worded } from "../../policy/worded.ts";
 import { inLanguage } from "../../policy/worded.ts";
+import type { Html } from "../../spec/html.ts";
+import { html, link } from "../../spec/html.ts";
 import { isolated, shownName } from "./display-names.ts";
-import type { Html } from "./html.ts";
-import { html, link } from "./html.ts";
 import type { Page } from "./page.ts";
 
 type SignInView = { providers: readonly { title: Worded; href: string }[] };

@@ -1,5 +1,5 @@
 /** The texts of the pages in German. */
-import { html } from "./html.ts";
+import { html } from "../../spec/html.ts";
 import type { Texts } from "./texts.ts";
 import { listed, timed } from "./texts-en.ts";
 

@@ -1,9 +1,10 @@
 /** The texts of the pages in English. Names and hosts come in as markup, inside `bdi`; a title is plain text. */
+
+import type { Html } from "../../spec/html.ts";
+import { html } from "../../spec/html.ts";
 import type { OwnEventKind, RefusedFor } from "../audit/own-events.ts";
 import type { Problem } from "../flows/decision.ts";
 import type { NoticeKind } from "../flows/outcome.ts";
-import type { Html } from "./html.ts";
-import { html } from "./html.ts";
 
 const count = (number: number, unit: string): string => `${number} ${unit}${number === 1 ? "" : "s"}`;
 

@@ -1,7 +1,7 @@
 /** Markup by the one template function. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { html, link } from "../../../src/people/pages/html.ts";
+import { html, link } from "../../src/spec/html.ts";
 
 test("PAGE-D-6 what is put in is text, and markup stays markup", () => {
   const inner = html`<b>${"<&>"}</b>`;
