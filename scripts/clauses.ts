@@ -8,10 +8,16 @@ import { findStaleHeads } from "./clauses/elsewhere.ts";
 import { registerPage } from "./clauses/html.ts";
 import { compareLedgers, loadLedgers } from "./clauses/ledgers.ts";
 import { findProblems } from "./clauses/problems.ts";
-import type { Clause } from "./clauses/register.ts";
-import { allClauses, clausesOf, findLines, findNames, isServer, loadTree } from "./clauses/register.ts";
-import type { Evidence } from "./clauses/report.ts";
-import { evidenceOf, findRuns, loadReport, REPORT_FILE } from "./clauses/report.ts";
+import {
+  allClauses,
+  type Clause,
+  clausesOf,
+  findLines,
+  findNames,
+  isServer,
+  loadTree,
+} from "./clauses/register.ts";
+import { type Evidence, evidenceOf, findRuns, loadReport, REPORT_FILE } from "./clauses/report.ts";
 import { counts, decisions, drafts, planned, reasons, rows, table } from "./clauses/views.ts";
 
 const USAGE = `

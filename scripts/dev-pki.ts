@@ -7,8 +7,7 @@ import type { webcrypto } from "node:crypto";
 import { isIP } from "node:net";
 import type { Extension, JsonGeneralName, Name, PublicKeyType } from "@peculiar/x509";
 import { calculateJwkThumbprint, exportPKCS8, importPKCS8 } from "jose";
-import type { Authority, TrustDomain } from "./dev-keys.ts";
-import { makeKeyPem, makeKeys, publicJwk } from "./dev-keys.ts";
+import { type Authority, makeKeyPem, makeKeys, publicJwk, type TrustDomain } from "./dev-keys.ts";
 
 // The certificate library requires a decorator metadata polyfill when it is loaded, but does not use it.
 for (const name of ["getMetadata", "getOwnMetadata"]) {

@@ -6,8 +6,7 @@
  */
 import { parseArgs } from "node:util";
 import { openCorpus } from "./fuzz/corpus.ts";
-import type { Figures } from "./fuzz/run.ts";
-import { fuzz } from "./fuzz/run.ts";
+import { type Figures, fuzz } from "./fuzz/run.ts";
 import { openWire } from "./fuzz/wire.ts";
 
 const { values } = parseArgs({

@@ -2,8 +2,7 @@
  * Ends the programs that this process started, and removes the folders that it made, when it ends itself, also by a signal
  * that no program can catch.
  */
-import type { ChildProcess } from "node:child_process";
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 
 /** Told by lines which programs run, and which folders are there; its input ends with the process that has the other end. */
 const SCRIPT = `

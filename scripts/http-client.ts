@@ -1,7 +1,6 @@
 /** The HTTPS client of the demo and the tests: one trusted authority, form bodies, JSON responses. */
 import type { OutgoingHttpHeaders } from "node:http";
-import type { Agent, RequestOptions } from "node:https";
-import { request } from "node:https";
+import { type Agent, type RequestOptions, request } from "node:https";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { defined } from "../src/result.ts";

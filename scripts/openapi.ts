@@ -1,10 +1,8 @@
 /** The description of the endpoints as OpenAPI 3.1, from the schemas that validate and from the table of endpoints. */
 import { toJsonSchema } from "@valibot/to-json-schema";
 import { readManifest } from "../src/program.ts";
-import type { Schema } from "./openapi/answers.ts";
-import { ANSWERS } from "./openapi/answers.ts";
-import type { Endpoint } from "./openapi/endpoints.ts";
-import { ENDPOINTS } from "./openapi/endpoints.ts";
+import { ANSWERS, type Schema } from "./openapi/answers.ts";
+import { ENDPOINTS, type Endpoint } from "./openapi/endpoints.ts";
 
 /** Refusals below the endpoints, which any request may meet. */
 const OF_ALL = [400, 408, 413, 415, 417, 431, 500, 503];

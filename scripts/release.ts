@@ -8,8 +8,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync 
 import { basename, dirname, join } from "node:path";
 import { create } from "tar";
 import { bundle } from "./release/bundle.ts";
-import type { Package } from "./release/sbom.ts";
-import { runtimePackages, sbom } from "./release/sbom.ts";
+import { type Package, runtimePackages, sbom } from "./release/sbom.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const LAUNCHER = "bin/mandate.mjs";

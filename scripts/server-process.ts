@@ -1,7 +1,6 @@
 /** Starts the server as its own process, as `npm start` does, and waits for the line that says where it listens. */
 
-import type { ChildProcess } from "node:child_process";
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";

@@ -3,22 +3,19 @@
  * `npm start` and on loopback alone, so that a browser shows the whole way to a token. No server has it in `src`.
  */
 import { readFileSync } from "node:fs";
-import type { Server } from "node:https";
-import { createServer } from "node:https";
+import { createServer, type Server } from "node:https";
 import { join } from "node:path";
 import { hash } from "../src/adapters/crypto/hash.ts";
 import { random } from "../src/adapters/crypto/random.ts";
 import { listen } from "../src/http/listen.ts";
 import { BODY_BYTES_MAX } from "../src/limits/connections.ts";
-import type { Page } from "../src/people/pages/page.ts";
-import { frame } from "../src/people/pages/page.ts";
+import { frame, type Page } from "../src/people/pages/page.ts";
 import { en } from "../src/people/pages/texts-en.ts";
 import { defined } from "../src/result.ts";
 import { ACCENT } from "../src/settings/colours.ts";
 import { html, link } from "../src/spec/html.ts";
 import type { JsonObject } from "../src/spec/rfc8259.ts";
-import type { Idp } from "./idp.ts";
-import { openIdp, readIdpFile } from "./idp.ts";
+import { type Idp, openIdp, readIdpFile } from "./idp.ts";
 
 const CODES_MAX = 100;
 

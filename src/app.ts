@@ -1,7 +1,6 @@
 /** The route table: every endpoint of the service. */
 
-import type { Dress } from "./http/answers.ts";
-import { notFound } from "./http/answers.ts";
+import { type Dress, notFound } from "./http/answers.ts";
 import { auditCheckpointsEndpoint, auditEventsEndpoint } from "./http/audit.ts";
 import {
   consentsEndpoint,
@@ -24,8 +23,7 @@ import {
 } from "./http/register.ts";
 import { revocationsEndpoint } from "./http/revocations.ts";
 import { revokeEndpoint } from "./http/revoke.ts";
-import type { Routes } from "./http/router.ts";
-import { route } from "./http/router.ts";
+import { type Routes, route } from "./http/router.ts";
 import { signalsEndpoint } from "./http/signals.ts";
 import { tokenEndpoint } from "./http/token.ts";
 import { FETCH_TIMEOUT_MS } from "./limits/fetching.ts";

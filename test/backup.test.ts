@@ -21,12 +21,10 @@ import type { Log } from "../src/start/log.ts";
 import { settleRestored } from "../src/start/restored.ts";
 import { openFlow } from "./support/flow.ts";
 import { runCommand } from "./support/host.ts";
-import type { SharedPostgres } from "./support/postgres.ts";
-import { freshDatabase, sharePostgres } from "./support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "./support/postgres.ts";
 import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
-import type { World } from "./support/world.ts";
-import { claimsOf, ISSUER, makeWorld, workload } from "./support/world.ts";
+import { claimsOf, ISSUER, makeWorld, type World, workload } from "./support/world.ts";
 
 const API = "https://api.example";
 const planner = workload("agents/planner");

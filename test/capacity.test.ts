@@ -1,8 +1,7 @@
 /** How many connections fit into what the system lets the server open: told at the start, and heeded. */
 import assert from "node:assert/strict";
 import { Agent } from "node:https";
-import type { Socket } from "node:net";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { startServer } from "../scripts/server-process.ts";
 import { makeProduction } from "../scripts/trials/production.ts";

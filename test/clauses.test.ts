@@ -6,24 +6,34 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { findStaleReasons } from "../scripts/clauses/capabilities.ts";
-import type { Draft } from "../scripts/clauses/drafts.ts";
-import { findDraftProblems, SEEN_ON } from "../scripts/clauses/drafts.ts";
+import { type Draft, findDraftProblems, SEEN_ON } from "../scripts/clauses/drafts.ts";
 import { findStaleHeads } from "../scripts/clauses/elsewhere.ts";
 import { registerPage } from "../scripts/clauses/html.ts";
 import { compareLedgers, readLedger } from "../scripts/clauses/ledgers.ts";
 import { mutationsByLine, mutationsOf } from "../scripts/clauses/mutations.ts";
 import { findProblems } from "../scripts/clauses/problems.ts";
-import type { Clause, Document, Register, Source, Tree } from "../scripts/clauses/register.ts";
 import {
   allClauses,
+  type Clause,
   clausesOf,
+  type Document,
   findLines,
   findNames,
   idFinder,
   loadTree,
+  type Register,
+  type Source,
+  type Tree,
 } from "../scripts/clauses/register.ts";
-import type { Evidence, ReportLine, TestRun } from "../scripts/clauses/report.ts";
-import { digestOf, evidenceOf, findRuns, judgeReport } from "../scripts/clauses/report.ts";
+import {
+  digestOf,
+  type Evidence,
+  evidenceOf,
+  findRuns,
+  judgeReport,
+  type ReportLine,
+  type TestRun,
+} from "../scripts/clauses/report.ts";
 import { count, decisions, drafts, planned as plannedRows, reasons, rows } from "../scripts/clauses/views.ts";
 import { REASONS } from "../src/audit/reasons.ts";
 

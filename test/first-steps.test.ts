@@ -8,8 +8,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { postForm } from "../scripts/http-client.ts";
 import { freePorts } from "../scripts/server-process.ts";
-import type { TestProvider } from "./support/provider.ts";
-import { startProvider } from "./support/provider.ts";
+import { startProvider, type TestProvider } from "./support/provider.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const APP = "planner-app";

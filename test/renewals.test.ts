@@ -13,8 +13,7 @@ import { freePorts } from "../scripts/server-process.ts";
 import { FILES_LOOK_MS } from "../src/limits/process.ts";
 import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
-import type { World } from "./support/world.ts";
-import { makeWorld } from "./support/world.ts";
+import { makeWorld, type World } from "./support/world.ts";
 
 const API = "https://api.example";
 const DAY_SECONDS = 86_400;

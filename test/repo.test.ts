@@ -154,6 +154,16 @@ test("imports go down the layers and never turn back", () => {
   }
 });
 
+test("a file of src imports a module once, its types beside its values", () => {
+  for (const file of sources) {
+    const named = readFileSync(join(SRC, file), "utf8").matchAll(
+      /^import (?:type )?\{[^}]*\} from (".+");$/gm,
+    );
+    const modules = [...named].map(([, module]) => module);
+    assert.equal(new Set(modules).size, modules.length, `${file} imports one of ${modules} twice`);
+  }
+});
+
 /** The one file of the people's wing that the trunk imports, and the files that do, each when it needs it. */
 const DOOR = "people/door.ts";
 const OPENERS = ["start/people.ts", "cli/check/outside.ts", "cli/init/provider.ts"];

@@ -6,13 +6,10 @@ import { loadConfig } from "../src/config/config.ts";
 import type { Log } from "../src/start/log.ts";
 import { settleRestored } from "../src/start/restored.ts";
 import { openService } from "../src/start/service.ts";
-import type { DatabaseProxy } from "./support/database-proxy.ts";
-import { openDatabaseProxy } from "./support/database-proxy.ts";
-import type { SharedPostgres } from "./support/postgres.ts";
-import { freshDatabase, sharePostgres } from "./support/postgres.ts";
+import { type DatabaseProxy, openDatabaseProxy } from "./support/database-proxy.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "./support/postgres.ts";
 import { stop } from "./support/stop.ts";
-import type { Surroundings } from "./support/world.ts";
-import { makeSurroundings } from "./support/world.ts";
+import { makeSurroundings, type Surroundings } from "./support/world.ts";
 
 /** A start is cut off after each of these parts of what it says to its database. */
 const PARTS = 5;

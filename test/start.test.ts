@@ -17,17 +17,20 @@ import { Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { TestContext } from "node:test";
-import { after, before, describe, test } from "node:test";
+import { after, before, describe, type TestContext, test } from "node:test";
 import { connect } from "node:tls";
 import { loadTrustDomain } from "../scripts/dev-keys.ts";
 import { mintX509Svid } from "../scripts/dev-pki.ts";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic, claimsOf, postForm, send } from "../scripts/http-client.ts";
-import type { ServerProcess } from "../scripts/server-process.ts";
-import { freePorts, launchServer, PROGRAM, startServer } from "../scripts/server-process.ts";
-import type { Production } from "../scripts/trials/production.ts";
-import { makeProduction } from "../scripts/trials/production.ts";
+import {
+  freePorts,
+  launchServer,
+  PROGRAM,
+  type ServerProcess,
+  startServer,
+} from "../scripts/server-process.ts";
+import { makeProduction, type Production } from "../scripts/trials/production.ts";
 import { hash } from "../src/adapters/crypto/hash.ts";
 import { openStore } from "../src/adapters/store/open.ts";
 import { defined } from "../src/result.ts";
@@ -35,8 +38,7 @@ import { parseExposition } from "./support/exposition.ts";
 import { openFlags } from "./support/open-flags.ts";
 import { stop } from "./support/stop.ts";
 import { until } from "./support/until.ts";
-import type { World } from "./support/world.ts";
-import { makeWorld } from "./support/world.ts";
+import { makeWorld, type World } from "./support/world.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const RUNTIME = ["ipaddr.js", "jose", "postgres", "valibot"];

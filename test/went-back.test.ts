@@ -1,7 +1,6 @@
 /** An instance that serves looks at the logs of all, and at the mark: a store that went back is told once. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { keepClosings } from "../src/adapters/audit/closings.ts";
 import type { Loss } from "../src/adapters/audit/journal.ts";
 import { hash } from "../src/adapters/crypto/hash.ts";

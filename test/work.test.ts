@@ -9,8 +9,7 @@ import { once } from "node:events";
 import { syncBuiltinESMExports } from "node:module";
 import { StatementSync } from "node:sqlite";
 import { after, suite, test } from "node:test";
-import type { TLSSocket } from "node:tls";
-import { connect } from "node:tls";
+import { connect, type TLSSocket } from "node:tls";
 import v8 from "node:v8";
 import { runInNewContext } from "node:vm";
 import { basic, encodeForm } from "../scripts/http-client.ts";
@@ -19,12 +18,12 @@ import { createJob } from "../src/flows/create-job.ts";
 import { openListeners } from "../src/start/listeners.ts";
 import type { Log } from "../src/start/log.ts";
 import { openService } from "../src/start/service.ts";
-import type { Form } from "./support/world.ts";
 import {
   ACCESS_TOKEN,
   consentAdded,
   consentOf,
   EXCHANGE,
+  type Form,
   IDP,
   ISSUER,
   JWT,

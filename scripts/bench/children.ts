@@ -1,6 +1,5 @@
 /** The processes of a run: each measured server and the load process, and questions to them. */
-import type { ChildProcess, Serializable } from "node:child_process";
-import { fork } from "node:child_process";
+import { type ChildProcess, fork, type Serializable } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -3,8 +3,7 @@
  * does little more than write them, so that it leaves the processor to the server that is measured.
  */
 import { once } from "node:events";
-import type { TLSSocket } from "node:tls";
-import { connect } from "node:tls";
+import { connect, type TLSSocket } from "node:tls";
 
 /** A whole request: head and body. */
 export type Call = string;

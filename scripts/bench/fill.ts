@@ -3,8 +3,7 @@
  * their token and the spent `jti` of their assertion, and for every tenth a client. Many batches share one commit.
  */
 import { randomBytes, randomUUID } from "node:crypto";
-import type { JournalEntry } from "../../src/adapters/audit/journal.ts";
-import { openJournal } from "../../src/adapters/audit/journal.ts";
+import { type JournalEntry, openJournal } from "../../src/adapters/audit/journal.ts";
 import { hash } from "../../src/adapters/crypto/hash.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import type { EventLog, StoreEntry } from "../../src/adapters/store/store.ts";

@@ -11,14 +11,19 @@ import type { AuditQuery } from "../../src/records.ts";
 import { end } from "./children.ts";
 import { fill } from "./fill.ts";
 import type { Undo } from "./jobs.ts";
-import type { Removal } from "./removal.ts";
-import { DAY_MS, fillOld, issuersOf, measureRemoval, RETENTION_DAYS, withStore } from "./removal.ts";
+import {
+  DAY_MS,
+  fillOld,
+  issuersOf,
+  measureRemoval,
+  RETENTION_DAYS,
+  type Removal,
+  withStore,
+} from "./removal.ts";
 import { measureRounds, median, send, startLoad } from "./rounds.ts";
 import { prepare } from "./scenarios.ts";
-import type { Place, Stage } from "./stage.ts";
-import { makePlace, ROOT, startAt } from "./stage.ts";
-import type { Start } from "./starts.ts";
-import { measureFirstToken, middleOf } from "./starts.ts";
+import { makePlace, type Place, ROOT, type Stage, startAt } from "./stage.ts";
+import { measureFirstToken, middleOf, type Start } from "./starts.ts";
 
 export type GrowOptions = {
   /** Events that stay, each with a token and a spent `jti`; what is removed comes on top. */

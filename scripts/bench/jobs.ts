@@ -4,10 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Revision } from "./revision.ts";
 import type { Job } from "./rounds.ts";
-import type { Scenario } from "./scenarios.ts";
-import { prepare, SCENARIOS } from "./scenarios.ts";
-import type { Side, Stage } from "./stage.ts";
-import { openOther, openStage } from "./stage.ts";
+import { prepare, SCENARIOS, type Scenario } from "./scenarios.ts";
+import { openOther, openStage, type Side, type Stage } from "./stage.ts";
 
 const PEER = "oidc-provider@9.13.3";
 

@@ -4,8 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
-import type { Call, Endpoint } from "./client.ts";
-import { handshake, Line } from "./client.ts";
+import { type Call, type Endpoint, handshake, Line } from "./client.ts";
 
 export type Order = {
   endpoint: Endpoint;

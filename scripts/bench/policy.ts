@@ -7,8 +7,7 @@ import { parseArgs } from "node:util";
 import * as v from "valibot";
 import type { AccessRequest } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
-import type { PolicySet } from "../../src/policy/rules.ts";
-import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+import { compilePolicy, type PolicySet, Rule, Target } from "../../src/policy/rules.ts";
 import { quantile } from "./load.ts";
 
 const ISSUER = "https://as.example";

@@ -12,13 +12,10 @@ import { end } from "./children.ts";
 import { Line } from "./client.ts";
 import { enlarge } from "./grow.ts";
 import type { Undo } from "./jobs.ts";
-import type { Job } from "./rounds.ts";
-import { measureRounds, median, startLoad } from "./rounds.ts";
+import { type Job, measureRounds, median, startLoad } from "./rounds.ts";
 import { prepare } from "./scenarios.ts";
-import type { Place } from "./stage.ts";
-import { mainOf, makeFolder, makePlace, NOT_KEPT, openStage, ROOT, startAt } from "./stage.ts";
-import type { Start } from "./starts.ts";
-import { measureFirstToken, measureStart, middleOf } from "./starts.ts";
+import { mainOf, makeFolder, makePlace, NOT_KEPT, openStage, type Place, ROOT, startAt } from "./stage.ts";
+import { measureFirstToken, measureStart, middleOf, type Start } from "./starts.ts";
 
 export type ReleaseOptions = {
   connections: number;

@@ -6,11 +6,9 @@ import type { Store } from "../../src/adapters/store/store.ts";
 import { RETENTION_INTERVAL_MS } from "../../src/limits/audit.ts";
 import { setClock } from "../clock-file.ts";
 import { fill } from "./fill.ts";
-import type { startLoad } from "./rounds.ts";
-import { send } from "./rounds.ts";
+import { send, type startLoad } from "./rounds.ts";
 import { prepare } from "./scenarios.ts";
-import type { Place } from "./stage.ts";
-import { startAt } from "./stage.ts";
+import { type Place, startAt } from "./stage.ts";
 
 export const DAY_MS = 86_400_000;
 /** `audit.retentionDays` of a configuration for measureRemoval. */

@@ -1,12 +1,10 @@
 /** Measures rows in alternating rounds, so that other load on the machine affects all of them equally. */
-import type { ChildProcess } from "node:child_process";
-import { fork, spawn } from "node:child_process";
+import { type ChildProcess, fork, spawn } from "node:child_process";
 import { join } from "node:path";
 import { defined } from "../../src/result.ts";
 import { ask } from "./children.ts";
 import type { Call } from "./client.ts";
-import type { Order } from "./load.ts";
-import { Outcome, quantile } from "./load.ts";
+import { type Order, Outcome, quantile } from "./load.ts";
 import type { Side } from "./stage.ts";
 
 /** What is measured: one kind of request to one server. */

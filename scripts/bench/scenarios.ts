@@ -8,8 +8,7 @@ import { CLIENT_CREDENTIALS } from "../../src/spec/rfc6749.ts";
 import { ACCESS_TOKEN, JWT, TOKEN_EXCHANGE } from "../../src/spec/rfc8693.ts";
 import { JWT_SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import { loadTrustDomain, mintJwtSvid } from "../dev-keys.ts";
-import type { Call } from "./client.ts";
-import { fieldOf, Line, makeCall, makeGet } from "./client.ts";
+import { type Call, fieldOf, Line, makeCall, makeGet } from "./client.ts";
 import type { Side, Stage } from "./stage.ts";
 
 /**

@@ -2,8 +2,7 @@
 import { Line } from "./client.ts";
 import { median } from "./rounds.ts";
 import { prepare } from "./scenarios.ts";
-import type { Stage, StageOptions } from "./stage.ts";
-import { makeFolder, NOT_KEPT, openStage } from "./stage.ts";
+import { makeFolder, NOT_KEPT, openStage, type Stage, type StageOptions } from "./stage.ts";
 
 const STARTS = 5;
 

@@ -2,8 +2,7 @@
  * Where a document is enforced outside of its own module. The head of each module of src/spec and src/people/spec says
  * it, so that a reader who opens the document's module first finds the rest; `npm run clauses` checks that it is true.
  */
-import type { Register, Source } from "./register.ts";
-import { findLines, isServer } from "./register.ts";
+import { findLines, isServer, type Register, type Source } from "./register.ts";
 
 /** The modules of documents whose ids do not begin with the module's name. */
 const HOMES: ReadonlyMap<string, string> = new Map([

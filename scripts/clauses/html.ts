@@ -1,10 +1,7 @@
 /** The register as one page that needs nothing else: `npm run clauses -- --html`. Without its script it is all readable. */
-import type { Html } from "../../src/spec/html.ts";
-import { html } from "../../src/spec/html.ts";
-import type { Draft } from "./drafts.ts";
-import { SEEN_ON } from "./drafts.ts";
-import type { Clause, Places, Register } from "./register.ts";
-import { allClauses, isBinding, isMet } from "./register.ts";
+import { type Html, html } from "../../src/spec/html.ts";
+import { type Draft, SEEN_ON } from "./drafts.ts";
+import { allClauses, type Clause, isBinding, isMet, type Places, type Register } from "./register.ts";
 import type { Evidence } from "./report.ts";
 
 /** `shownBy`: what the outcomes of the tests are known from. */

@@ -2,8 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { NOT_BUILT } from "./capabilities.ts";
-import type { Register, Source } from "./register.ts";
-import { allClauses, ID } from "./register.ts";
+import { allClauses, ID, type Register, type Source } from "./register.ts";
 
 /** Levels by id. † may stand at the level or in the requirement; ‡ says how the row was read, not what it binds. */
 export function readLedger(text: string): Map<string, string> {

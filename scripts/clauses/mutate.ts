@@ -7,13 +7,21 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Prng } from "../../test/support/prng.ts";
-import { prng } from "../../test/support/prng.ts";
+import { type Prng, prng } from "../../test/support/prng.ts";
 import type { Sources } from "../../test/support/run-folder.ts";
-import type { Mutation } from "./mutations.ts";
-import { mutationsByLine, mutationsOf } from "./mutations.ts";
-import type { Clause, Places, Source, Tree } from "./register.ts";
-import { allClauses, findLines, findNames, idFinder, isMet, isServer } from "./register.ts";
+import { type Mutation, mutationsByLine, mutationsOf } from "./mutations.ts";
+import {
+  allClauses,
+  type Clause,
+  findLines,
+  findNames,
+  idFinder,
+  isMet,
+  isServer,
+  type Places,
+  type Source,
+  type Tree,
+} from "./register.ts";
 
 /** `anywhere`: any line of code or SQL is broken, and the tests that are near to it are run. */
 export type MutateOptions = { seed: number; minutes: number; clauses: number; anywhere: boolean };

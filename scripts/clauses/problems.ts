@@ -1,9 +1,9 @@
 /** What does not fit between the register, the code and the tests. */
 import { findStaleReasons, NOT_BUILT } from "./capabilities.ts";
-import type { Clause, Register, Tree } from "./register.ts";
 import {
   allClauses,
   CAPABILITIES,
+  type Clause,
   findLines,
   ID,
   idFinder,
@@ -11,7 +11,9 @@ import {
   isMet,
   isServer,
   needsTest,
+  type Register,
   STATUSES,
+  type Tree,
 } from "./register.ts";
 import type { Evidence } from "./report.ts";
 

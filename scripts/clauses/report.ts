@@ -2,8 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Places, Register, Tree } from "./register.ts";
-import { nameReader } from "./register.ts";
+import { nameReader, type Places, type Register, type Tree } from "./register.ts";
 
 export const REPORT_FILE = ".test-report.jsonl";
 

@@ -5,8 +5,7 @@
 import { join, relative } from "node:path";
 import type { TestEvent } from "node:test/reporters";
 import { loadTree } from "./register.ts";
-import type { ReportLine, TestRun } from "./report.ts";
-import { digestOf } from "./report.ts";
+import { digestOf, type ReportLine, type TestRun } from "./report.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** Options by which tests of a file stay out without a word in its summary. */

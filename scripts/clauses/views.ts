@@ -1,9 +1,7 @@
 /** What `npm run clauses` prints, as lines. */
 import { REASONS } from "../../src/audit/reasons.ts";
-import type { Draft } from "./drafts.ts";
-import { SEEN_ON } from "./drafts.ts";
-import type { Clause, Places, Register } from "./register.ts";
-import { allClauses, isBinding, STATUSES } from "./register.ts";
+import { type Draft, SEEN_ON } from "./drafts.ts";
+import { allClauses, type Clause, isBinding, type Places, type Register, STATUSES } from "./register.ts";
 
 const COLUMNS = ["clauses", "binding", ...STATUSES];
 

@@ -1,6 +1,5 @@
 /** A user looks at the account page, reads what an agent did in their name, and takes back what they allowed. */
-import type { Answer } from "../http-client.ts";
-import { encodeForm } from "../http-client.ts";
+import { type Answer, encodeForm } from "../http-client.ts";
 import { makeBrowser } from "./browser.ts";
 import { check, print, printJson, step } from "./output.ts";
 

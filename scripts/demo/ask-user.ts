@@ -1,7 +1,6 @@
 /** An agent lacks its user's consent, asks the user by a link, and goes on. */
 import { randomBytes } from "node:crypto";
-import type { Answer } from "../http-client.ts";
-import { claimsOf, encodeForm } from "../http-client.ts";
+import { type Answer, claimsOf, encodeForm } from "../http-client.ts";
 import { formOf, makeBrowser } from "./browser.ts";
 import { check, print, printJson, step } from "./output.ts";
 

@@ -1,6 +1,5 @@
 /** The browser of a user of the demo: it keeps cookies and follows redirects. */
-import type { Answer } from "../http-client.ts";
-import { send } from "../http-client.ts";
+import { type Answer, send } from "../http-client.ts";
 
 export type Visited = { url: string; answer: Answer };
 

@@ -6,8 +6,7 @@ import { claimsOf } from "../http-client.ts";
 import { freePorts, startServer } from "../server-process.ts";
 import { runOnHost } from "./host.ts";
 import { check, part, print, printJson, step } from "./output.ts";
-import type { Server, SmallClient, WayIn } from "./small-client.ts";
-import { startSmallClient } from "./small-client.ts";
+import { type Server, type SmallClient, startSmallClient, type WayIn } from "./small-client.ts";
 
 const DRAFT = "draft-ietf-oauth-client-id-metadata-document-02";
 const LOOPBACK = ["127.0.0.0/8", "::1/128"];

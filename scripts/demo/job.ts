@@ -1,7 +1,6 @@
 /** A job: an agent asks its user for one piece of work, within bounds; others take part; one click stops it, and nothing else. */
 import { randomBytes } from "node:crypto";
-import type { Answer } from "../http-client.ts";
-import { claimsOf, encodeForm } from "../http-client.ts";
+import { type Answer, claimsOf, encodeForm } from "../http-client.ts";
 import { formOf, makeBrowser } from "./browser.ts";
 import { check, print, printJson, printOutput, step } from "./output.ts";
 

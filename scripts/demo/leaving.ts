@@ -1,7 +1,6 @@
 /** The last scene of part one: alice leaves the company, and her identity provider says so. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Answer } from "../http-client.ts";
-import { send } from "../http-client.ts";
+import { type Answer, send } from "../http-client.ts";
 import type { Idp } from "../idp.ts";
 import { check, print, printJson, printOutput, step } from "./output.ts";
 import type { ToldApi } from "./told-api.ts";

@@ -1,7 +1,6 @@
 /** A user signs in, allows an app on a consent page, and an agent acts further with the token: as a browser would do it. */
 import { createHash, randomBytes } from "node:crypto";
-import type { Answer } from "../http-client.ts";
-import { claimsOf, encodeForm, postForm } from "../http-client.ts";
+import { type Answer, claimsOf, encodeForm, postForm } from "../http-client.ts";
 import { formOf, makeBrowser } from "./browser.ts";
 import { check, print, printJson, step } from "./output.ts";
 

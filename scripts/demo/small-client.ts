@@ -8,8 +8,7 @@ import type { AddressInfo } from "node:net";
 import { importPKCS8, SignJWT } from "jose";
 import { makeKeyPem, publicJwk } from "../dev-keys.ts";
 import { issueServerCertificate, makeAuthority } from "../dev-pki.ts";
-import type { Answer } from "../http-client.ts";
-import { basic, postForm, send } from "../http-client.ts";
+import { type Answer, basic, postForm, send } from "../http-client.ts";
 
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const ASSERTION_SECONDS = 60;

@@ -1,8 +1,7 @@
 /** A scene of part one: a token that is bound to a key, and a program that has the token but not the key. */
 import { randomUUID } from "node:crypto";
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from "jose";
-import type { Answer } from "../http-client.ts";
-import { claimsOf } from "../http-client.ts";
+import { type Answer, claimsOf } from "../http-client.ts";
 import { check, print, printJson, printOutput, step } from "./output.ts";
 
 const JWT = "urn:ietf:params:oauth:token-type:jwt";

@@ -1,6 +1,5 @@
 /** Certificates and pictures with one change: at any byte, or inside so that the form around it stays whole. Pure, by seed. */
-import type { Der } from "../../src/spec/x690.ts";
-import { readDer } from "../../src/spec/x690.ts";
+import { type Der, readDer } from "../../src/spec/x690.ts";
 import { tlv } from "../../test/fixtures/x509/build.ts";
 import { chunk, pngOf } from "../../test/support/png.ts";
 import type { Prng } from "../../test/support/prng.ts";

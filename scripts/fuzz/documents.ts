@@ -1,8 +1,7 @@
 /** What is parsed without a request: documents of clients, issuers and providers, certificates, and fields of proxies. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import type { TrustDomain } from "../../scripts/dev-keys.ts";
-import { bundle, derOf } from "../../scripts/dev-keys.ts";
+import { bundle, derOf, type TrustDomain } from "../../scripts/dev-keys.ts";
 import { readTraceparent } from "../../src/http/trace-context.ts";
 import { checkIdToken, parseProviderMetadata, parseTokenAnswer } from "../../src/people/spec/oidc.ts";
 import { parseClientDocument } from "../../src/settings/client-metadata.ts";

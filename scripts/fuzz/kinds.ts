@@ -1,8 +1,7 @@
 /** Of what kind an input is, by where it was changed, and whether what reads it first takes it all the same. */
 import { readDer } from "../../src/spec/x690.ts";
 import { chunksOf } from "./bytes.ts";
-import type { Change, Json, Shape } from "./mutate.ts";
-import { isToken } from "./mutate.ts";
+import { type Change, isToken, type Json, type Shape } from "./mutate.ts";
 
 export const KINDS = [
   "endpoint",

@@ -1,7 +1,6 @@
 /** One part of a valid request, document or token changed, so that what is around it stays good: pure, by seed. */
 import { encode } from "../../test/support/forge.ts";
-import type { Prng } from "../../test/support/prng.ts";
-import { mutate } from "../../test/support/prng.ts";
+import { mutate, type Prng } from "../../test/support/prng.ts";
 import { changeBytes } from "./bytes.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };

@@ -12,17 +12,13 @@ import type { Handler } from "../../src/http/handler.ts";
 import { leafOf, refuseHead, toRequest } from "../../src/http/message.ts";
 import { LIMITS } from "../../src/http/serve.ts";
 import type { Ports } from "../../src/ports.ts";
-import type { Prng } from "../../test/support/prng.ts";
-import { prng } from "../../test/support/prng.ts";
+import { type Prng, prng } from "../../test/support/prng.ts";
 import { ISSUER } from "../../test/support/world.ts";
 import { changeBytes } from "./bytes.ts";
 import type { Corpus } from "./corpus.ts";
-import type { Reader } from "./documents.ts";
-import { readersFor } from "./documents.ts";
-import type { Kind } from "./kinds.ts";
-import { isWholeDocument, isWholeRequest, kindOf } from "./kinds.ts";
-import type { Part, Shape } from "./mutate.ts";
-import { changeJson, changeShape, changeText, isToken, textOf } from "./mutate.ts";
+import { type Reader, readersFor } from "./documents.ts";
+import { isWholeDocument, isWholeRequest, type Kind, kindOf } from "./kinds.ts";
+import { changeJson, changeShape, changeText, isToken, type Part, type Shape, textOf } from "./mutate.ts";
 
 /** What goes over the wire. */
 export type Message = {

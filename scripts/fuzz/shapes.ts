@@ -3,13 +3,11 @@ import { randomUUID } from "node:crypto";
 import { basic } from "../../scripts/http-client.ts";
 import { DEFERRED } from "../../src/spec/deferred-token-response.ts";
 import type { Prover } from "../../test/support/dpop.ts";
-import type { Key } from "../../test/support/forge.ts";
-import { encode, seconds, signedBy } from "../../test/support/forge.ts";
+import { encode, type Key, seconds, signedBy } from "../../test/support/forge.ts";
 import { AS_WEB, LOOPBACK_REDIRECT, PUBLIC, request } from "../../test/support/people.ts";
 import { CLIENT_AT_PROVIDER } from "../../test/support/provider.ts";
 import { EXCHANGE, ISSUER, JWT, JWT_SPIFFE, workload } from "../../test/support/world.ts";
-import type { Json, Part, Shape, Token } from "./mutate.ts";
-import { textOf } from "./mutate.ts";
+import { type Json, type Part, type Shape, type Token, textOf } from "./mutate.ts";
 
 export const SECRET = "a secret of the fuzzer, long enough: 1234";
 export const CORP = "https://corp.example";

@@ -3,8 +3,7 @@
  * its path, so that what runs can be read, and compared between two releases.
  */
 import { isBuiltin } from "node:module";
-import type { Plugin } from "rolldown";
-import { rolldown } from "rolldown";
+import { type Plugin, rolldown } from "rolldown";
 
 /** `root` is the folder of the project; throws at everything of which the bundler warns. */
 export async function bundle(root: string): Promise<string> {

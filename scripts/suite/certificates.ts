@@ -1,6 +1,12 @@
 /** X.509 certificates of P-256 keys, written as DER: authorities, servers, clients and SVIDs of the suite, never for use. */
-import type { KeyObject } from "node:crypto";
-import { createHash, createPublicKey, generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import {
+  createHash,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from "node:crypto";
 
 /** PEM for Node, DER to compare with. */
 export type Identity = { key: string; cert: string; der: Buffer };

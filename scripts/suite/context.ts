@@ -1,13 +1,10 @@
 /** What a check can do: each action sends one good request, and every part of it can be changed or left out. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Identity } from "./certificates.ts";
-import type { Answer, Exchanged, Sent } from "./http.ts";
-import { send, told } from "./http.ts";
-import type { Json } from "./keys.ts";
-import { claimsOf, isJwt, makeKey, randomId } from "./keys.ts";
+import { type Answer, type Exchanged, type Sent, send, told } from "./http.ts";
+import { claimsOf, isJwt, type Json, makeKey, randomId } from "./keys.ts";
 import { makeMinted } from "./minted.ts";
-import type { Client, Feature, Names, Role } from "./parties.ts";
-import { CannotAsk } from "./parties.ts";
+import { CannotAsk, type Client, type Feature, type Names, type Role } from "./parties.ts";
 import type { Scene } from "./scene.ts";
 
 export const EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";

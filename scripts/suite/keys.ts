@@ -1,6 +1,13 @@
 /** Keys and JWTs, by Node's own cryptography: what is sent can be wrong in any one place, and nothing checks it here. */
-import type { KeyObject } from "node:crypto";
-import { createHash, createPublicKey, generateKeyPairSync, randomBytes, sign, verify } from "node:crypto";
+import {
+  createHash,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+  verify,
+} from "node:crypto";
 
 export type Json = { [member: string]: unknown };
 

@@ -1,12 +1,8 @@
 /** What the suite signs: each is good as it stands, and each part of it can be changed or left out. */
-import type { Identity } from "./certificates.ts";
-import { makeCertificate } from "./certificates.ts";
-import type { Json, Key } from "./keys.ts";
-import { bareJwk, makeJwt, makeKey, randomId, seconds } from "./keys.ts";
-import type { Client, Names, Role } from "./parties.ts";
-import { CannotAsk } from "./parties.ts";
-import type { Issuer, Scene } from "./scene.ts";
-import { spiffeId } from "./scene.ts";
+import { type Identity, makeCertificate } from "./certificates.ts";
+import { bareJwk, type Json, type Key, makeJwt, makeKey, randomId, seconds } from "./keys.ts";
+import { CannotAsk, type Client, type Names, type Role } from "./parties.ts";
+import { type Issuer, type Scene, spiffeId } from "./scene.ts";
 
 /** What is changed in a JWT; `undefined` leaves a member out. */
 export type Changes = { claims?: Json; header?: Json; key?: Key };

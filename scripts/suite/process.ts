@@ -1,6 +1,5 @@
 /** Starts a server as a process for an adapter, and waits for the line that says that it listens. */
-import type { ChildProcess } from "node:child_process";
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 
 export type Running = { child: ChildProcess; stop(): Promise<void> };

@@ -1,12 +1,10 @@
 /** Asks a server the checks of a table, one after the other, and says of each what became of it. */
 import { AREAS } from "./checks/all.ts";
-import type { Context, Server } from "./context.ts";
-import { makeContext } from "./context.ts";
+import { type Context, makeContext, type Server } from "./context.ts";
 import { send } from "./http.ts";
 import type { Json } from "./keys.ts";
 import { levelOf } from "./levels.ts";
-import type { Client, Role } from "./parties.ts";
-import { CannotAsk } from "./parties.ts";
+import { CannotAsk, type Client, type Role } from "./parties.ts";
 import { makeScene } from "./scene.ts";
 import type { Adapter, Check, Outcome, Result, Started } from "./types.ts";
 

@@ -8,10 +8,14 @@ import { createServer } from "node:https";
 import { createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Authority, Identity } from "./certificates.ts";
-import { makeAuthority, makeCertificate, publicJwkOf } from "./certificates.ts";
-import type { Json, Key } from "./keys.ts";
-import { makeKey, randomId } from "./keys.ts";
+import {
+  type Authority,
+  type Identity,
+  makeAuthority,
+  makeCertificate,
+  publicJwkOf,
+} from "./certificates.ts";
+import { type Json, type Key, makeKey, randomId } from "./keys.ts";
 import type { Client, Names, Role } from "./parties.ts";
 
 export const TRUST_DOMAIN = "suite.example";

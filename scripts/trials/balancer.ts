@@ -3,8 +3,7 @@
  * instance, and connects clients to those alone that were ready when asked last.
  */
 import { once } from "node:events";
-import type { Socket } from "node:net";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { until } from "../../test/support/until.ts";
 
 /** `health`: the port of the listener for operations; all are on this machine. */

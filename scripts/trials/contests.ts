@@ -1,6 +1,10 @@
 /** Grants and assertions that several instances on one PostgreSQL are shown at the same time. */
-import type { Instances } from "../../test/support/contests.ts";
-import { contestAssertion, contestGrant, openInstances } from "../../test/support/contests.ts";
+import {
+  contestAssertion,
+  contestGrant,
+  type Instances,
+  openInstances,
+} from "../../test/support/contests.ts";
 import { KINDS, openToGuests } from "../../test/support/guests.ts";
 import { freshDatabase, startPostgres } from "../../test/support/postgres.ts";
 

@@ -1,6 +1,5 @@
 /** What requests of different kinds cost beside each other, where their times must not tell them apart. */
-import type { Prng } from "../../test/support/prng.ts";
-import { prng } from "../../test/support/prng.ts";
+import { type Prng, prng } from "../../test/support/prng.ts";
 
 /** Median of the milliseconds, and of the share in the time of a round, in parts of an even share. */
 export type Cost = { ms: number; share: number };

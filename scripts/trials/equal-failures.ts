@@ -9,8 +9,7 @@ import { PATIENT } from "../../test/support/registration.ts";
 import { makeService } from "../../test/support/service.ts";
 import type { Service } from "../../test/support/world.ts";
 import { basic } from "../http-client.ts";
-import type { Costs } from "./costs.ts";
-import { describeCosts, measureCosts, spreadOf } from "./costs.ts";
+import { type Costs, describeCosts, measureCosts, spreadOf } from "./costs.ts";
 
 const KINDS = ["unknown", "configured", "operator", "registered"] as const;
 type Kind = (typeof KINDS)[number];

@@ -8,8 +8,7 @@ import { PATIENT } from "../../test/support/registration.ts";
 import { makeService } from "../../test/support/service.ts";
 import type { Service } from "../../test/support/world.ts";
 import { basic } from "../http-client.ts";
-import type { Costs } from "./costs.ts";
-import { describeCosts, measureCosts, spreadOf } from "./costs.ts";
+import { type Costs, describeCosts, measureCosts, spreadOf } from "./costs.ts";
 
 const SECRET = "f7c3bc1d808e04732adf679965ccc34c";
 const OWN = "https://own.example";

@@ -4,12 +4,10 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { freshDatabase, startPostgres } from "../../test/support/postgres.ts";
 import { end } from "../bench/children.ts";
-import type { Removal } from "../bench/removal.ts";
-import { fillOld, measureRemoval, RETENTION_DAYS } from "../bench/removal.ts";
+import { fillOld, measureRemoval, RETENTION_DAYS, type Removal } from "../bench/removal.ts";
 import { median, send, startLoad } from "../bench/rounds.ts";
 import { prepare } from "../bench/scenarios.ts";
-import type { Place } from "../bench/stage.ts";
-import { makePlace, startAt } from "../bench/stage.ts";
+import { makePlace, type Place, startAt } from "../bench/stage.ts";
 
 const CONNECTIONS = 16;
 const CALM_SECONDS = 5;

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Key } from "../../test/support/documents.ts";
 import {
   bearer,
   byKey,
+  type Key,
   makeKey,
   openTo,
   publish,
@@ -14,8 +14,7 @@ import {
 } from "../../test/support/documents.ts";
 import { pipeline } from "../../test/support/pipeline.ts";
 import { API, CC, PATIENT } from "../../test/support/registration.ts";
-import type { Form, World } from "../../test/support/world.ts";
-import { makeWorld } from "../../test/support/world.ts";
+import { type Form, makeWorld, type World } from "../../test/support/world.ts";
 
 const REQUESTS = 1_000;
 const CONNECTIONS = 40;

@@ -8,13 +8,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Call } from "../bench/client.ts";
 import { race, raceKilled } from "./jobs/bounds.ts";
 import { cost } from "./jobs/cost.ts";
-import type { Given, Way } from "./jobs/people.ts";
-import { giveAll } from "./jobs/people.ts";
+import { type Given, giveAll, type Way } from "./jobs/people.ts";
 import { differenceOf, readReport } from "./jobs/report.ts";
-import type { Site } from "./jobs/site.ts";
-import { AGENTS, BRIEF, ENDS, openJobSite, PARTNER } from "./jobs/site.ts";
-import type { Sent, Taken, Work } from "./jobs/work.ts";
-import { activeOf, givenBy, makeJob, makeWork, openLines, sendAll } from "./jobs/work.ts";
+import { AGENTS, BRIEF, ENDS, openJobSite, PARTNER, type Site } from "./jobs/site.ts";
+import {
+  activeOf,
+  givenBy,
+  makeJob,
+  makeWork,
+  openLines,
+  type Sent,
+  sendAll,
+  type Taken,
+  type Work,
+} from "./jobs/work.ts";
 
 /** Fewer for a short run. */
 const JOBS = Number(process.env.MANDATE_TRIAL_JOBS ?? 100);

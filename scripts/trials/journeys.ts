@@ -12,10 +12,16 @@ import {
   verifierOf,
 } from "../../test/support/people.ts";
 import type { TestProvider } from "../../test/support/provider.ts";
-import type { Surroundings } from "../../test/support/world.ts";
-import { ACCESS_TOKEN, EXCHANGE, IDP, ISSUER, JWT, workload } from "../../test/support/world.ts";
-import type { Answer, Form, Sent } from "../http-client.ts";
-import { basic, claimsOf, encodeForm, send } from "../http-client.ts";
+import {
+  ACCESS_TOKEN,
+  EXCHANGE,
+  IDP,
+  ISSUER,
+  JWT,
+  type Surroundings,
+  workload,
+} from "../../test/support/world.ts";
+import { type Answer, basic, claimsOf, encodeForm, type Form, type Sent, send } from "../http-client.ts";
 
 export const SECRET = "x7Qd-upgrade-k2Lm9-Zr4T-8vWb1-p5";
 const PLANNER = workload("planner");

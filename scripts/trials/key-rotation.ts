@@ -13,8 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { decodeJwt } from "jose";
 import { freshDatabase, startPostgres } from "../../test/support/postgres.ts";
 import { basic, postForm } from "../http-client.ts";
-import type { ServerProcess } from "../server-process.ts";
-import { freePorts, startServer } from "../server-process.ts";
+import { freePorts, type ServerProcess, startServer } from "../server-process.ts";
 import { makeProduction } from "./production.ts";
 import { makeVerifier } from "./verifier.ts";
 

@@ -1,9 +1,7 @@
 /** The log cannot be written: its pipe is closed, or its disk is full. The server answers on, and ends with 0. */
 import { closeSync, openSync } from "node:fs";
-import type { ServerProcess } from "../server-process.ts";
-import { startServer } from "../server-process.ts";
-import type { Production } from "./production.ts";
-import { makeProduction } from "./production.ts";
+import { type ServerProcess, startServer } from "../server-process.ts";
+import { makeProduction, type Production } from "./production.ts";
 
 const REQUESTS = 5;
 

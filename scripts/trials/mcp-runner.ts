@@ -7,8 +7,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { DRAFT as DOCUMENTS } from "../../src/spec/cimd.ts";
-import type { Asked } from "../../test/support/people.ts";
 import {
+  type Asked,
   Browser,
   files,
   forPeople,
@@ -18,11 +18,9 @@ import {
   PRIVATE_SECRET,
   PUBLIC,
 } from "../../test/support/people.ts";
-import type { TestProvider } from "../../test/support/provider.ts";
-import { startProvider } from "../../test/support/provider.ts";
+import { startProvider, type TestProvider } from "../../test/support/provider.ts";
 import { stop } from "../../test/support/stop.ts";
-import type { World } from "../../test/support/world.ts";
-import { listenAt, makeWorld } from "../../test/support/world.ts";
+import { listenAt, makeWorld, type World } from "../../test/support/world.ts";
 import { freePorts } from "../server-process.ts";
 
 const RUNNER = "@modelcontextprotocol/conformance@0.2.0-alpha.12";

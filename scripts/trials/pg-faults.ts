@@ -1,8 +1,11 @@
 /** Rounds of each kind of fault of a PostgreSQL: at most 5 connections a second, and service within 5 s after it. */
-import type { PgFaultOutcome } from "../../test/support/pg-faults.ts";
-import { meetPgFault, PG_FAULTS } from "../../test/support/pg-faults.ts";
-import type { Transport } from "../../test/support/pg-transports.ts";
-import { POOLER_MISSING, startDatabaseServer, TRANSPORTS } from "../../test/support/pg-transports.ts";
+import { meetPgFault, PG_FAULTS, type PgFaultOutcome } from "../../test/support/pg-faults.ts";
+import {
+  POOLER_MISSING,
+  startDatabaseServer,
+  TRANSPORTS,
+  type Transport,
+} from "../../test/support/pg-transports.ts";
 
 const FAULT_MS = 3_000;
 

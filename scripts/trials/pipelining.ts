@@ -5,8 +5,7 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TLSSocket } from "node:tls";
-import { connect } from "node:tls";
+import { connect, type TLSSocket } from "node:tls";
 import { startServer } from "../server-process.ts";
 import { makeProduction } from "./production.ts";
 

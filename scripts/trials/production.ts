@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defined } from "../../src/result.ts";
 import { makeProfile } from "../dev-profile.ts";
-import type { Answer, Sent } from "../http-client.ts";
-import { basic, postForm } from "../http-client.ts";
+import { type Answer, basic, postForm, type Sent } from "../http-client.ts";
 import { freePorts } from "../server-process.ts";
 
 const CLIENT = "nightly-report";

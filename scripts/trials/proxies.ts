@@ -8,8 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { World } from "../../test/support/world.ts";
-import { makeWorld, TRUST_DOMAIN, workload } from "../../test/support/world.ts";
+import { makeWorld, TRUST_DOMAIN, type World, workload } from "../../test/support/world.ts";
 import { derOf } from "../dev-keys.ts";
 import { issueClientCertificate, makeAuthority, mintX509Svid } from "../dev-pki.ts";
 import { freePorts } from "../server-process.ts";

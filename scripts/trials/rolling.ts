@@ -7,12 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startDatabaseServer } from "../../test/support/pg-transports.ts";
 import { freshDatabase } from "../../test/support/postgres.ts";
 import { until } from "../../test/support/until.ts";
-import type { ServerProcess } from "../server-process.ts";
-import { freePorts, startServer } from "../server-process.ts";
-import type { Backend } from "./balancer.ts";
-import { openBalancer } from "./balancer.ts";
-import type { Production } from "./production.ts";
-import { makeProduction } from "./production.ts";
+import { freePorts, type ServerProcess, startServer } from "../server-process.ts";
+import { type Backend, openBalancer } from "./balancer.ts";
+import { makeProduction, type Production } from "./production.ts";
 
 const INSTANCES = 3;
 const DATABASE = "MANDATE_TRIAL_DATABASE";

@@ -8,15 +8,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Key } from "../../test/support/documents.ts";
-import { bearer, makeKey } from "../../test/support/documents.ts";
-import type { DocumentServer } from "../../test/support/web.ts";
-import { LOOPBACK, startDocumentServer } from "../../test/support/web.ts";
+import { bearer, type Key, makeKey } from "../../test/support/documents.ts";
+import { type DocumentServer, LOOPBACK, startDocumentServer } from "../../test/support/web.ts";
 import { JWT_SPIFFE } from "../../test/support/world.ts";
 import { bundle, makeKeyPem, mintJwtSvid } from "../dev-keys.ts";
 import { makeTrustDomain, mintX509Svid } from "../dev-pki.ts";
-import type { Form, Sent } from "../http-client.ts";
-import { postForm } from "../http-client.ts";
+import { type Form, postForm, type Sent } from "../http-client.ts";
 import { startServer } from "../server-process.ts";
 import { makeProduction } from "./production.ts";
 

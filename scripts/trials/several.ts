@@ -9,8 +9,7 @@ import { end } from "../bench/children.ts";
 import type { Endpoint } from "../bench/client.ts";
 import { median, send, startLoad } from "../bench/rounds.ts";
 import { prepare } from "../bench/scenarios.ts";
-import type { Stage } from "../bench/stage.ts";
-import { makePlace, startAt } from "../bench/stage.ts";
+import { makePlace, type Stage, startAt } from "../bench/stage.ts";
 import { freePorts } from "../server-process.ts";
 
 const COUNTS = [1, 2, 4];

@@ -7,10 +7,8 @@ import { disableUsers, endLiving } from "./signals/disabled.ts";
 import { showHostile } from "./signals/hostile.ts";
 import { killBetween } from "./signals/killed.ts";
 import { endCovering, endMany } from "./signals/many.ts";
-import type { Receivers } from "./signals/receivers.ts";
-import { startReceivers } from "./signals/receivers.ts";
-import type { Site, StoreKind } from "./signals/site.ts";
-import { openSite } from "./signals/site.ts";
+import { type Receivers, startReceivers } from "./signals/receivers.ts";
+import { openSite, type Site, type StoreKind } from "./signals/site.ts";
 import { tellUnderLoad } from "./signals/told.ts";
 import { askUnheard } from "./signals/unheard.ts";
 

@@ -2,18 +2,15 @@
  * The programs of the page for Spring, as printed there, on Spring Boot: an API that checks our tokens by RFC 9068, the
  * same as Spring comes, for a target whose tokens are typed JWT, and its exchange of what it received.
  */
-import type { ChildProcess } from "node:child_process";
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { javaPrograms } from "../../test/support/developers.ts";
-import type { Prover } from "../../test/support/dpop.ts";
-import { athOf, makeProver } from "../../test/support/dpop.ts";
-import type { World } from "../../test/support/world.ts";
-import { claimsOf, listenAt, makeWorld, workload } from "../../test/support/world.ts";
+import { athOf, makeProver, type Prover } from "../../test/support/dpop.ts";
+import { claimsOf, listenAt, makeWorld, type World, workload } from "../../test/support/world.ts";
 import { basic } from "../http-client.ts";
 import { freePorts } from "../server-process.ts";
 

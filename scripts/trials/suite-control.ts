@@ -6,8 +6,7 @@ import { startMandate } from "../suite/adapters/mandate.ts";
 import { AREAS } from "../suite/checks/all.ts";
 import { FEATURES } from "../suite/parties.ts";
 import { runSuite } from "../suite/runner.ts";
-import type { Mutation } from "./suite-mutations.ts";
-import { MUTATIONS } from "./suite-mutations.ts";
+import { MUTATIONS, type Mutation } from "./suite-mutations.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const PACKAGES = ["jose", "valibot", "postgres", "ipaddr.js"];

@@ -12,12 +12,15 @@ import { importPKCS8, SignJWT } from "jose";
 import { defined } from "../../src/result.ts";
 import { JWT_BEARER } from "../../src/spec/rfc7523.ts";
 import { DRAFT, JWT_SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
-import type { TrustDomain } from "../dev-keys.ts";
-import { bundle, derOf, makeKeyPem, mintJwtSvid, publicJwk } from "../dev-keys.ts";
-import type { Issued } from "../dev-pki.ts";
-import { issueClientCertificate, makeAuthority, makeTrustDomain, mintX509Svid } from "../dev-pki.ts";
-import type { Form, Sent } from "../http-client.ts";
-import { basic, postForm } from "../http-client.ts";
+import { bundle, derOf, makeKeyPem, mintJwtSvid, publicJwk, type TrustDomain } from "../dev-keys.ts";
+import {
+  type Issued,
+  issueClientCertificate,
+  makeAuthority,
+  makeTrustDomain,
+  mintX509Svid,
+} from "../dev-pki.ts";
+import { basic, type Form, postForm, type Sent } from "../http-client.ts";
 import { freePorts, startServer } from "../server-process.ts";
 import { makeProduction } from "./production.ts";
 

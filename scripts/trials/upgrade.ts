@@ -8,11 +8,9 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { startDatabaseServer } from "../../test/support/pg-transports.ts";
 import { freshDatabase } from "../../test/support/postgres.ts";
-import type { Revision } from "../bench/revision.ts";
-import { checkOut } from "../bench/revision.ts";
+import { checkOut, type Revision } from "../bench/revision.ts";
 import { ROOT } from "../bench/stage.ts";
-import type { Version, Versions } from "./versions.ts";
-import { openVersions, THIS } from "./versions.ts";
+import { openVersions, THIS, type Version, type Versions } from "./versions.ts";
 
 const MIGRATIONS = "sql/postgres";
 /** It makes all tables: from the next one on, the version before a migration serves beside the one with it. */

@@ -1,7 +1,6 @@
 /** A resource server's check of our tokens by a library that we did not write (jose). */
 import { createRemoteJWKSet, customFetch, jwtVerify } from "jose";
-import type { Answer } from "../http-client.ts";
-import { send } from "../http-client.ts";
+import { type Answer, send } from "../http-client.ts";
 
 /** Where the key set is: the same at each of these ports of this machine. */
 export type Publisher = { issuer: string; ca: string; ports: readonly number[] };

@@ -14,8 +14,7 @@ import { ROOT } from "../bench/stage.ts";
 import type { Authority } from "../dev-keys.ts";
 import { claimsOf } from "../http-client.ts";
 import type { ServerProcess } from "../server-process.ts";
-import type { Kept } from "./journeys.ts";
-import { configurationFor, openJourneys, SECRET } from "./journeys.ts";
+import { configurationFor, type Kept, openJourneys, SECRET } from "./journeys.ts";
 
 const WORKERS = 3;
 

@@ -7,8 +7,7 @@
  */
 import { PROOF_MS, PROOFS_WAITING_MAX } from "../limits/connections.ts";
 import type { Clock, Paths, ProofQueue, ProofsTooMany, Timers, WaitEnd } from "../ports.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { err, ok, whenOk } from "../result.ts";
+import { type Awaitable, err, ok, type Result, whenOk } from "../result.ts";
 import type { Rate } from "../settings/sections.ts";
 
 type ProofQueueOptions = {

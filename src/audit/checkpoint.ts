@@ -4,13 +4,11 @@
  * a token.
  */
 import * as v from "valibot";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { checkType } from "../spec/rfc8725.ts";
-import type { Tree } from "./tree.ts";
-import { isTree } from "./tree.ts";
+import { isTree, type Tree } from "./tree.ts";
 
 export const CHECKPOINT_JWT = "audit-checkpoint+jwt";
 export const CHECKPOINT_ALGORITHM = "ES256";

@@ -4,8 +4,7 @@
  */
 import * as v from "valibot";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
-import type { JsonObject } from "../spec/rfc8259.ts";
-import { parseJson } from "../spec/rfc8259.ts";
+import { type JsonObject, parseJson } from "../spec/rfc8259.ts";
 
 const Party = v.object({ iss: v.string(), sub: v.string(), claimed: v.optional(v.literal(true)) });
 const list = v.array(v.string());

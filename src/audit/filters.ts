@@ -2,12 +2,10 @@
  * The filters of audit events (PROD-6.3-3): our own design. Covers one row for each, which is a parameter of
  * `GET /audit/events` and an option of `mandate audit`.
  */
-import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import { isJsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 import { EVENT_TYPES } from "./event.ts";
 import { REASONS } from "./reasons.ts";
-import type { Term, TermName } from "./terms.ts";
-import { requestTerm, subjectTerm } from "./terms.ts";
+import { requestTerm, subjectTerm, type Term, type TermName } from "./terms.ts";
 
 /** The values of all filters, by the names of parameters. */
 type Values = Readonly<Record<string, string | undefined>>;

@@ -5,12 +5,10 @@
 import * as v from "valibot";
 import { AUDIT_CURSOR_BYTES_MAX, AUDIT_PAGE, AUDIT_PAGE_MAX } from "../limits/audit.ts";
 import { CLAIMS_DEPTH_MAX, STRING_BYTES_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { decodeFormText } from "../spec/rfc6749.ts";
 import { decodeBase64url, encodeBase64url } from "../spec/rfc7515.ts";
-import type { JsonObject } from "../spec/rfc8259.ts";
-import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../spec/rfc8259.ts";
 import { FILTERS, readUtcTime } from "./filters.ts";
 import type { Term } from "./terms.ts";
 

@@ -3,8 +3,7 @@
  * terms, and the index lists the events of each (adapters/audit/indexing.ts).
  */
 
-import type { Json } from "../spec/rfc8259.ts";
-import { isJsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject, type Json } from "../spec/rfc8259.ts";
 import type { AuditEvent } from "./event.ts";
 import { digitsOfId, digitsOfNumber } from "./support-number.ts";
 

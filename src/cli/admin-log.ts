@@ -1,13 +1,10 @@
 /** Operator commands write to a log of their own, because the log of an instance has one writer: its server. */
-import type { JournalEntry, OpenJournal } from "../adapters/audit/journal.ts";
-import { openJournal } from "../adapters/audit/journal.ts";
+import { type JournalEntry, type OpenJournal, openJournal } from "../adapters/audit/journal.ts";
 import { clock } from "../adapters/clock.ts";
 import { random } from "../adapters/crypto/random.ts";
-import type { Store } from "../adapters/store/store.ts";
-import { LogConflict } from "../adapters/store/store.ts";
+import { LogConflict, type Store } from "../adapters/store/store.ts";
 import type { AuditEvent } from "../audit/event.ts";
-import type { Journal } from "../ports.ts";
-import { StoreUnavailable } from "../ports.ts";
+import { type Journal, StoreUnavailable } from "../ports.ts";
 import type { Entry } from "../records.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";

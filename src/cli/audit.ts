@@ -1,20 +1,16 @@
 /** `mandate audit`: which of its forms was called, and with what. */
 import { FILTERS } from "../audit/filters.ts";
 import { readEventFilter } from "../audit/query.ts";
-import type { Result } from "../result.ts";
-import { defined, err } from "../result.ts";
+import { defined, err, type Result } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { onTrail } from "./audit/copy.ts";
-import type { Files } from "./audit/export.ts";
-import { verifyExport } from "./audit/export.ts";
+import { type Files, verifyExport } from "./audit/export.ts";
 import { exportTrail } from "./audit/make-export.ts";
 import { retireLog } from "./audit/retire.ts";
 import { FORMATS, showEvents, showLineage, verifyLogs } from "./audit/trail.ts";
-import type { Command } from "./command.ts";
-import { onFiles, onStore, onStoredTrail } from "./command.ts";
+import { type Command, onFiles, onStore, onStoredTrail } from "./command.ts";
 import { readFormat } from "./formats.ts";
-import type { CommandArguments } from "./options.ts";
-import { readWhole } from "./options.ts";
+import { type CommandArguments, readWhole } from "./options.ts";
 
 export function auditCommand(given: CommandArguments): Result<Command, string> {
   const [name = ""] = given.args;

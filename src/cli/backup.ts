@@ -1,14 +1,12 @@
 /** `mandate backup`: a copy of the embedded database while the server runs, and the mark of a copy that others made. */
 import { existsSync } from "node:fs";
-import type { InstanceName } from "../adapters/audit/instance-name.ts";
-import { NameInUse, takeName } from "../adapters/audit/instance-name.ts";
+import { type InstanceName, NameInUse, takeName } from "../adapters/audit/instance-name.ts";
 import { clock } from "../adapters/clock.ts";
 import { EXIT } from "../limits/process.ts";
 import { LEASE_SECONDS } from "../limits/store.ts";
 import type { Result } from "../result.ts";
 import { ADMIN_LOG, recordAccess } from "./admin-log.ts";
-import type { Admin, Command } from "./command.ts";
-import { onStore } from "./command.ts";
+import { type Admin, type Command, onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
 
 export function backupCommand(given: CommandArguments): Result<Command, string> {

@@ -1,24 +1,18 @@
 /** `mandate agents list` and `mandate clients list`: what may call this server, the longest idle first. */
 import { clock } from "../adapters/clock.ts";
-import type { Column } from "../audit/columns.ts";
-import { cellsOf, oneValue } from "../audit/columns.ts";
+import { type Column, cellsOf, oneValue } from "../audit/columns.ts";
 import { readUtcTime } from "../audit/filters.ts";
 import { CALLERS_EVENTS_MAX, CALLERS_SECONDS } from "../limits/audit.ts";
 import { EXIT } from "../limits/process.ts";
-import type { Result } from "../result.ts";
-import { defined, err } from "../result.ts";
+import { defined, err, type Result } from "../result.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { recordAccess } from "./admin-log.ts";
 import { openLogs, spansOf } from "./audit/trail.ts";
 import { explainAgent } from "./callers/explain.ts";
-import type { ListedCaller } from "./callers/gather.ts";
-import { gatherCallers } from "./callers/gather.ts";
-import type { Admin, Command } from "./command.ts";
-import { onStore } from "./command.ts";
-import type { Format, Formats } from "./formats.ts";
-import { asCsv, readFormat } from "./formats.ts";
-import type { CommandArguments } from "./options.ts";
-import { readWhole } from "./options.ts";
+import { gatherCallers, type ListedCaller } from "./callers/gather.ts";
+import { type Admin, type Command, onStore } from "./command.ts";
+import { asCsv, type Format, type Formats, readFormat } from "./formats.ts";
+import { type CommandArguments, readWhole } from "./options.ts";
 import { columnFields, jsonLine, time, word } from "./text.ts";
 
 export const agentsCommand = (given: CommandArguments): Result<Command, string> =>

@@ -1,24 +1,20 @@
 /** `mandate check`: reads everything as `serve` would, looks at what lies outside, and says what to do. */
 import { clock } from "../adapters/clock.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
-import type { Config } from "../config/config.ts";
-import { loadConfig } from "../config/config.ts";
+import { type Config, loadConfig } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
 import { subjectFormats } from "../spec/ssf.ts";
 import { certificatesOf } from "./check/certificates.ts";
 import { datesOf } from "./check/dates.ts";
-import type { Finding } from "./check/finding.ts";
-import { LABELS } from "./check/finding.ts";
+import { type Finding, LABELS } from "./check/finding.ts";
 import { placesOf, providersOf, sourcesOf, storeOf } from "./check/outside.ts";
 import { portsOf } from "./check/ports.ts";
 import { proxyOf } from "./check/proxy.ts";
 import { receiversOf } from "./check/receivers.ts";
-import type { Command, Terminal } from "./command.ts";
-import { onFiles } from "./command.ts";
+import { type Command, onFiles, type Terminal } from "./command.ts";
 import { flagsFor, lackingHere, touchedBy } from "./flags.ts";
-import type { CommandArguments } from "./options.ts";
-import { configOf } from "./options.ts";
+import { type CommandArguments, configOf } from "./options.ts";
 import { jsonLine } from "./text.ts";
 
 export const checkCommand = (given: CommandArguments): Result<Command, string> =>

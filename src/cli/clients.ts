@@ -2,20 +2,26 @@
 import { INITIAL_TOKEN_SECONDS } from "../limits/clients.ts";
 import { MACHINE_GRANT_TYPES } from "../modes.ts";
 import { isClassName } from "../policy/rule-members.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { methodsWith } from "../settings/authentication-methods.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import { OWN_CLASSES } from "../spec/rfc7591.ts";
 import { clientsList } from "./callers.ts";
-import type { NewInitialToken } from "./clients/initial-tokens.ts";
-import { createInitialToken, listInitialTokens, revokeInitialToken } from "./clients/initial-tokens.ts";
-import type { NewClient, Rotation } from "./clients/secret-clients.ts";
-import { createClient, disableClient, rotateSecret } from "./clients/secret-clients.ts";
-import type { Command } from "./command.ts";
-import { onStore } from "./command.ts";
-import type { CommandArguments } from "./options.ts";
-import { readWhole, wholeNumber } from "./options.ts";
+import {
+  createInitialToken,
+  listInitialTokens,
+  type NewInitialToken,
+  revokeInitialToken,
+} from "./clients/initial-tokens.ts";
+import {
+  createClient,
+  disableClient,
+  type NewClient,
+  type Rotation,
+  rotateSecret,
+} from "./clients/secret-clients.ts";
+import { type Command, onStore } from "./command.ts";
+import { type CommandArguments, readWhole, wholeNumber } from "./options.ts";
 
 const METHODS = methodsWith("secrets", "operator");
 const OVERLAP_SECONDS = 86_400;

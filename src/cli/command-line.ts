@@ -1,8 +1,7 @@
 /** The command line of the process: which command it names. Loads no command, because `serve` must answer signals soon. */
 import type { CommandRow } from "./command.ts";
 import { COMMANDS, SERVE } from "./commands.ts";
-import type { CommandUsage } from "./options.ts";
-import { configOf, readGiven } from "./options.ts";
+import { type CommandUsage, configOf, readGiven } from "./options.ts";
 
 export type Invocation =
   | { kind: "serve"; configFile: string }

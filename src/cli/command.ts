@@ -4,11 +4,9 @@ import type { EncryptionKeys } from "../adapters/crypto/encryption-keys.ts";
 import type { KeyCustody } from "../adapters/crypto/seal.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";
-import type { Result } from "../result.ts";
-import { ok } from "../result.ts";
+import { ok, type Result } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { CommandArguments, CommandUsage } from "./options.ts";
-import { configOf } from "./options.ts";
+import { type CommandArguments, type CommandUsage, configOf } from "./options.ts";
 
 export type Terminal = {
   print: (line: string) => void;

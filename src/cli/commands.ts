@@ -3,8 +3,7 @@ import { FILTERS } from "../audit/filters.ts";
 import type { CommandRow } from "./command.ts";
 import { INIT } from "./init/usage.ts";
 import { JOBS } from "./jobs/usage.ts";
-import type { CommandUsage } from "./options.ts";
-import { CONFIG, namesOf } from "./options.ts";
+import { CONFIG, type CommandUsage, namesOf } from "./options.ts";
 
 /** The command that --config alone means; main.ts runs it. */
 export const SERVE: CommandUsage = {

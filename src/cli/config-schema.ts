@@ -3,8 +3,7 @@ import { readFileSync } from "node:fs";
 import { EXIT } from "../limits/process.ts";
 import { SCHEMA_FILE } from "../program.ts";
 import type { Result } from "../result.ts";
-import type { Command } from "./command.ts";
-import { onFiles } from "./command.ts";
+import { type Command, onFiles } from "./command.ts";
 
 export const configSchemaCommand = (): Result<Command, string> =>
   onFiles(async ({ print }) => {

@@ -9,11 +9,9 @@ import { readJsonFile } from "../config/json-file.ts";
 import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
 import { EXIT } from "../limits/process.ts";
 import { parseQuestion } from "../policy/question.ts";
-import type { Result } from "../result.ts";
-import { ok } from "../result.ts";
+import { ok, type Result } from "../result.ts";
 import { operatorEvent, recordAsAdmin } from "./admin-log.ts";
-import type { Admin, Command } from "./command.ts";
-import { onStore } from "./command.ts";
+import { type Admin, type Command, onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
 
 export function explainCommand(given: CommandArguments): Result<Command, string> {

@@ -1,7 +1,6 @@
 /** How a command prints rows: as text for people, as one JSON object a line, or as CSV. */
 import { csvLine } from "../audit/csv.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import type { CommandArguments } from "./options.ts";
 import type { Titles } from "./text.ts";
 

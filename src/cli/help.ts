@@ -2,8 +2,7 @@
 
 import { EXIT } from "../limits/process.ts";
 import { COMMANDS, SERVE } from "./commands.ts";
-import type { CommandForm, CommandUsage } from "./options.ts";
-import { formsOf, optionsOf } from "./options.ts";
+import { type CommandForm, type CommandUsage, formsOf, optionsOf } from "./options.ts";
 
 const WIDTH = 110;
 

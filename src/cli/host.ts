@@ -14,10 +14,8 @@ import type { Result } from "../result.ts";
 import type { StorePlace } from "../settings/settings.ts";
 import type { Command, CommandRow, Terminal } from "./command.ts";
 import type { Invocation } from "./command-line.ts";
-import type { Emphasis } from "./help.ts";
-import { helpOf, overview, synopsesOf } from "./help.ts";
-import type { CommandUsage } from "./options.ts";
-import { readGiven } from "./options.ts";
+import { type Emphasis, helpOf, overview, synopsesOf } from "./help.ts";
+import { type CommandUsage, readGiven } from "./options.ts";
 import { describeFileFault } from "./text.ts";
 
 /** Where a command line writes: the streams of a process, or what stands for them. */

@@ -5,22 +5,18 @@
 import { random } from "../adapters/crypto/random.ts";
 import type { CreatePorts } from "../flows/create-job.ts";
 import { previewEnding } from "../flows/endings.ts";
-import type { JobPorts, JobStatus } from "../flows/jobs.ts";
-import { readStatus, stopAndCount } from "../flows/jobs.ts";
+import { type JobPorts, type JobStatus, readStatus, stopAndCount } from "../flows/jobs.ts";
 import { jobJson, tokenJson } from "../flows/record-json.ts";
 import { JOB_TOKENS_SHOWN, JOBS_LISTED } from "../limits/jobs.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Origin } from "../policy/access.ts";
 import type { JobFacts, TokenRecord } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err } from "../result.ts";
+import { defined, err, type Result } from "../result.ts";
 import { byOperator, recordAccess } from "./admin-log.ts";
-import type { Admin, Command } from "./command.ts";
-import { onStore } from "./command.ts";
+import { type Admin, type Command, onStore } from "./command.ts";
 import { createByCommand, readJobOptions } from "./jobs/create.ts";
 import type { CommandArguments } from "./options.ts";
-import type { Titles } from "./text.ts";
-import { agentText, fields, jsonLine, time, titlesOf, word, words } from "./text.ts";
+import { agentText, fields, jsonLine, type Titles, time, titlesOf, word, words } from "./text.ts";
 import { endingPortsOf, tokenLine } from "./tokens.ts";
 
 export function jobsCommand(given: CommandArguments): Result<Command, string> {

@@ -1,15 +1,12 @@
 /** `mandate keys`: which of its forms was called, and with what. */
-import type { Result } from "../result.ts";
-import { defined, err } from "../result.ts";
+import { defined, err, type Result } from "../result.ts";
 import type { KeyPurpose } from "../settings/key-life.ts";
 import { OWN_ALGORITHMS } from "../spec/rfc8725.ts";
-import type { Command } from "./command.ts";
-import { onFiles, onStore } from "./command.ts";
+import { type Command, onFiles, onStore } from "./command.ts";
 import { writeEncryptionKey } from "./keys/encryption-key.ts";
 import { listKeys } from "./keys/list.ts";
 import { reencryptKeys } from "./keys/reencrypt.ts";
-import type { Rotated } from "./keys/rotate.ts";
-import { rotateKeys } from "./keys/rotate.ts";
+import { type Rotated, rotateKeys } from "./keys/rotate.ts";
 import { withdrawKey } from "./keys/withdraw.ts";
 import type { CommandArguments } from "./options.ts";
 

@@ -2,8 +2,7 @@
 import { openStore, pendingScripts } from "../adapters/store/open.ts";
 import { EXIT } from "../limits/process.ts";
 import type { Result } from "../result.ts";
-import type { Command } from "./command.ts";
-import { onConfig } from "./command.ts";
+import { type Command, onConfig } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
 
 export const migrateCommand = (given: CommandArguments): Result<Command, string> =>

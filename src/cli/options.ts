@@ -1,7 +1,6 @@
 /** The command line as data: what a command takes, and what was given. Nothing else of the project is loaded for it. */
 import { parseArgs } from "node:util";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 
 const DEVELOPMENT_CONFIG = "data/config.json";
 

@@ -5,21 +5,23 @@ import { escapeUnsafe } from "../audit/safe-text.ts";
 import { loadSettings } from "../config/config.ts";
 import { EXIT } from "../limits/process.ts";
 import { schemaOf } from "../policy/detail-types.ts";
-import type { Result } from "../result.ts";
-import { defined, err } from "../result.ts";
+import { defined, err, type Result } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Command, Terminal } from "./command.ts";
-import { onFiles } from "./command.ts";
-import type { CommandArguments } from "./options.ts";
-import { configOf } from "./options.ts";
+import { type Command, onFiles, type Terminal } from "./command.ts";
+import { type CommandArguments, configOf } from "./options.ts";
 import { rulesOf } from "./policy/answer.ts";
 import { compare, directions } from "./policy/diff.ts";
 import { formatDifferences, showComparison } from "./policy/format.ts";
-import type { ReachQuery } from "./policy/reach.ts";
-import { askReach, drawReach, formatReach, runNever, showReach } from "./policy/reach.ts";
+import { askReach, drawReach, formatReach, type ReachQuery, runNever, showReach } from "./policy/reach.ts";
 import { replayCommand } from "./policy/replay-command.ts";
-import type { Vectors } from "./policy/vectors.ts";
-import { formatVectors, readVectors, runVectors, showNever, showVector } from "./policy/vectors.ts";
+import {
+  formatVectors,
+  readVectors,
+  runVectors,
+  showNever,
+  showVector,
+  type Vectors,
+} from "./policy/vectors.ts";
 import { jsonLine } from "./text.ts";
 
 const FAIL_ON = ["allow", "deny", "any"] as const;

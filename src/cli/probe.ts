@@ -2,16 +2,12 @@
 import { clock } from "../adapters/clock.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
 import { EXIT } from "../limits/process.ts";
-import type { Result } from "../result.ts";
-import { err } from "../result.ts";
-import type { Command, Terminal } from "./command.ts";
-import { onFiles } from "./command.ts";
+import { err, type Result } from "../result.ts";
+import { type Command, onFiles, type Terminal } from "./command.ts";
 import { readNamed } from "./named-file.ts";
 import type { CommandArguments } from "./options.ts";
-import type { Reached } from "./probe/ask.ts";
-import { agreesTo, ask, trusting } from "./probe/ask.ts";
-import type { Probed, Row } from "./probe/row.ts";
-import { json } from "./probe/row.ts";
+import { agreesTo, ask, type Reached, trusting } from "./probe/ask.ts";
+import { json, type Probed, type Row } from "./probe/row.ts";
 import { metadataUrl, OLD_TLS, ROWS } from "./probe/rows.ts";
 import { jsonLine, word } from "./text.ts";
 

@@ -1,6 +1,5 @@
 /** Untrusted text for a terminal: no value can move the cursor, reverse the line or end it. */
-import type { Column, ShownValue } from "../audit/columns.ts";
-import { EVENT_COLUMNS, readEvent, UNREADABLE } from "../audit/columns.ts";
+import { type Column, EVENT_COLUMNS, readEvent, type ShownValue, UNREADABLE } from "../audit/columns.ts";
 import { REASONS } from "../audit/reasons.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
 import { describeUnopened } from "../config/file-contents.ts";
@@ -8,8 +7,7 @@ import type { EndingSelector } from "../policy/endings.ts";
 import type { AuditRecord, StoredConsent } from "../records.ts";
 import { inWords, namingOf } from "../settings/agents.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import { isJsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 
 /** AUDIT-D-7: text with a space, quote or special character is quoted, so that no value can look like another field. */
 export function word(text: string): string {

@@ -4,15 +4,12 @@ import { lookAtKeySet } from "../adapters/remote/key-sets.ts";
 import { lookAtBundle } from "../adapters/remote/trust-bundles.ts";
 import type { PolledKind, PolledRow } from "../adapters/store/store.ts";
 import { EXIT } from "../limits/process.ts";
-import type { Result } from "../result.ts";
-import { defined, ok } from "../result.ts";
+import { defined, ok, type Result } from "../result.ts";
 import type { IssuerKeys, Settings, TrustDomain } from "../settings/settings.ts";
 import { parseJwkSet } from "../spec/rfc7517.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { Bundle } from "../spec/spiffe/bundle.ts";
-import { parseBundle, refreshSeconds } from "../spec/spiffe/bundle.ts";
-import type { Admin, Command } from "./command.ts";
-import { onStore } from "./command.ts";
+import { type Bundle, parseBundle, refreshSeconds } from "../spec/spiffe/bundle.ts";
+import { type Admin, type Command, onStore } from "./command.ts";
 import type { CommandArguments } from "./options.ts";
 import { fields, jsonLine, time, word } from "./text.ts";
 

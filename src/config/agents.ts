@@ -2,12 +2,10 @@
 import { beginningOf } from "../audit/safe-text.ts";
 import { SHOWN_TEXT_CHARS_MAX, SPIFFE_ID_BYTES_MAX } from "../limits/input.ts";
 import { meant } from "../policy/nearest.ts";
-import type { ConfiguredParties } from "../policy/parties.ts";
-import { isActor, member } from "../policy/parties.ts";
+import { type ConfiguredParties, isActor, member } from "../policy/parties.ts";
 import { wordings } from "../policy/worded.ts";
 import { defined } from "../result.ts";
-import type { Agent, Agents } from "../settings/agents.ts";
-import { compileAgents } from "../settings/agents.ts";
+import { type Agent, type Agents, compileAgents } from "../settings/agents.ts";
 import { skeleton } from "../settings/look-alike.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";
 import { matchesPattern, parseSpiffeId, prefixesOver } from "../spec/spiffe/id.ts";

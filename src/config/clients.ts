@@ -6,10 +6,15 @@ import { meant } from "../policy/nearest.ts";
 import { apiNames } from "../policy/own-target.ts";
 import { defined } from "../result.ts";
 import type { MethodWith } from "../settings/authentication-methods.ts";
-import type { CredentialFailure, KnownClient, KnownCredentials } from "../settings/client.ts";
-import { bindsBy, detailTypes, makeClient } from "../settings/client.ts";
-import type { DocumentSettings } from "../settings/client-metadata.ts";
-import { clientOfDocument, parseClientDocument } from "../settings/client-metadata.ts";
+import {
+  bindsBy,
+  type CredentialFailure,
+  detailTypes,
+  type KnownClient,
+  type KnownCredentials,
+  makeClient,
+} from "../settings/client.ts";
+import { clientOfDocument, type DocumentSettings, parseClientDocument } from "../settings/client-metadata.ts";
 import type { Client, SecretDigest, Voucher } from "../settings/settings.ts";
 import { parseDocumentUrl } from "../spec/cimd.ts";
 import { CLIENT_ID_PREFIX } from "../spec/rfc7591.ts";

@@ -1,10 +1,8 @@
 /** A JSON file of the operator, or why it cannot be read, in words that begin with its name. */
 import { readFileSync } from "node:fs";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err } from "../result.ts";
-import type { Json, JsonFailure } from "../spec/rfc8259.ts";
-import { decodeUtf8, parseJson } from "../spec/rfc8259.ts";
+import { err, type Result } from "../result.ts";
+import { decodeUtf8, type Json, type JsonFailure, parseJson } from "../spec/rfc8259.ts";
 import { describeEncoding, describeNotJson, describeUnopened, repeatedName } from "./file-contents.ts";
 
 export function readJsonFile(path: string): Result<Json, string> {

@@ -1,9 +1,7 @@
 /** The logos of the server and of agents: files of the operator, which are checked and then served by this server itself. */
 import { LOGO_BYTES_MAX, LOGO_PIXELS_MAX } from "../limits/people.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { PngFailure } from "../spec/png.ts";
-import { parsePng } from "../spec/png.ts";
+import { err, ok, type Result } from "../result.ts";
+import { type PngFailure, parsePng } from "../spec/png.ts";
 import type { Reader } from "./reader.ts";
 import { fileDigest } from "./watched.ts";
 

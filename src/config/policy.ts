@@ -1,14 +1,10 @@
 /** The policy of the configuration: its rules and targets, compiled and checked, and their digest. */
 import { createHash } from "node:crypto";
-import type { WrittenPolicy } from "../policy/archive.ts";
-import { policyText } from "../policy/archive.ts";
-import type { Findings } from "../policy/checks.ts";
-import { checkPolicy } from "../policy/checks.ts";
+import { policyText, type WrittenPolicy } from "../policy/archive.ts";
+import { checkPolicy, type Findings } from "../policy/checks.ts";
 import { apiTarget } from "../policy/own-target.ts";
-import type { PolicySet } from "../policy/rules.ts";
-import { compilePolicy } from "../policy/rules.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { compilePolicy, type PolicySet } from "../policy/rules.ts";
+import { err, ok, type Result } from "../result.ts";
 import type { ConfigFile } from "./schema.ts";
 
 /** Builds the policy set of rules and targets, and checks it. */

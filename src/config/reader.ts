@@ -1,12 +1,10 @@
 /** Reads the files, secrets and certificates that the configuration names; collects every problem with its path. */
-import type { KeyObject } from "node:crypto";
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createSecureContext } from "node:tls";
 import type * as v from "valibot";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { isLoopbackOnly, opensLoopback } from "../settings/outbound.ts";
 import type { Reach, RemoteDocument } from "../settings/settings.ts";
 import { decodeUtf8 } from "../spec/rfc8259.ts";

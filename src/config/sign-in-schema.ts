@@ -22,8 +22,7 @@ import {
 } from "../limits/people.ts";
 import { shownText, worded } from "../policy/worded.ts";
 import { flag, list, maybe, setting, whole } from "../setting.ts";
-import type { SchemeColours } from "../settings/colours.ts";
-import { ACCENT, CONTRAST_MIN, isReadable } from "../settings/colours.ts";
+import { ACCENT, CONTRAST_MIN, isReadable, type SchemeColours } from "../settings/colours.ts";
 import { zoneNamed } from "../settings/time-zone.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";

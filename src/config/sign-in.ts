@@ -2,8 +2,7 @@
 import type * as v from "valibot";
 import { defined } from "../result.ts";
 import type { Provider, ProviderAuth, RefreshSettings, SignInSettings } from "../settings/settings.ts";
-import type { RedirectRules } from "../spec/rfc8252.ts";
-import { checkPrivateUse } from "../spec/rfc8252.ts";
+import { checkPrivateUse, type RedirectRules } from "../spec/rfc8252.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import type { ProviderFile } from "./sign-in-schema.ts";

@@ -3,8 +3,7 @@ import { basename, dirname, resolve } from "node:path";
 import { STORE_CONNECTIONS_MAX, STORE_HOSTS_MAX } from "../limits/store.ts";
 import { defined } from "../result.ts";
 import type { DatabaseHost, DatabaseTls, StorePlace } from "../settings/settings.ts";
-import type { Reader } from "./reader.ts";
-import { makeReader } from "./reader.ts";
+import { makeReader, type Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
 import { isLoopbackHost } from "./values.ts";
 

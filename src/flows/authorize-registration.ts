@@ -6,12 +6,17 @@ import type { Reason } from "../audit/reasons.ts";
 import { MACHINE_GRANT_TYPES } from "../modes.ts";
 import type { BasePorts, Ports } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { Ceiling } from "../spec/rfc7591.ts";
-import { OWN_CLASSES } from "../spec/rfc7591.ts";
-import type { ApiCaller, ApiCallerPorts, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
-import { authorizeToken, checkHolder } from "./authorize-api.ts";
+import { err, ok, type Result } from "../result.ts";
+import { type Ceiling, OWN_CLASSES } from "../spec/rfc7591.ts";
+import {
+  type ApiCaller,
+  type ApiCallerPorts,
+  type ApiRefusal,
+  authorizeToken,
+  type Bearer,
+  checkHolder,
+  type PresentedToken,
+} from "./authorize-api.ts";
 
 /** The prefix of every initial access token, which tells it apart from an access token. */
 export const INITIAL_TOKEN_PREFIX = "iat_";

@@ -3,17 +3,13 @@ import { MODES } from "../modes.ts";
 import type { JobInForce } from "../policy/access.ts";
 import type { PolicyDecision } from "../policy/decision.ts";
 import type { JobClaim } from "../policy/jobs.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { IdJag } from "../spec/id-jag.ts";
-import { buildIdJagClaims, ID_JAG_TYP } from "../spec/id-jag.ts";
-import type { Grant } from "../spec/identity-chaining.ts";
-import { buildGrantClaims, GRANT_TYP, transcribe } from "../spec/identity-chaining.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import { buildIdJagClaims, ID_JAG_TYP, type IdJag } from "../spec/id-jag.ts";
+import { buildGrantClaims, GRANT_TYP, type Grant, transcribe } from "../spec/identity-chaining.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { ACCESS_TOKEN, ID_JAG, JWT } from "../spec/rfc8693.ts";
-import type { AccessToken } from "../spec/rfc9068.ts";
-import { AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.ts";
+import { type AccessToken, AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.ts";
 import type { Order } from "./order/order.ts";
 
 /** RFC8725-3.11-v1: each kind has its `typ`; RFC8693-2.2.1-4: only an access token is used as one. */

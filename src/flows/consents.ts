@@ -7,17 +7,14 @@
 import type { AuditEvent, AuditedToken } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import type { Consent, Origin } from "../policy/access.ts";
-import type { ConsentBody, ConsentFailure } from "../policy/consent.ts";
-import { parseConsent } from "../policy/consent.ts";
+import { type ConsentBody, type ConsentFailure, parseConsent } from "../policy/consent.ts";
 import { foreignKeys } from "../policy/endings.ts";
 import { inForceOf } from "../policy/judge.ts";
 import { consentsAudience } from "../policy/own-target.ts";
 import type { BasePorts, ForeignTokenPorts, Ports } from "../ports.ts";
 import type { StoredConsent } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { Jws } from "../spec/rfc7515.ts";
-import { parseJws } from "../spec/rfc7515.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import { type Jws, parseJws } from "../spec/rfc7515.ts";
 import { checkSoleAudience } from "../spec/rfc7519.ts";
 import { readConfirmation } from "../spec/rfc7800.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
@@ -25,8 +22,16 @@ import { checkKind } from "../spec/rfc8725.ts";
 import { detailsJson } from "../spec/rfc9396.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import { describeDetails, describeToken } from "./audit-fields.ts";
-import type { ApiCaller, ApiCallerPorts, ApiRefusal, Bearer, PresentedToken } from "./authorize-api.ts";
-import { authorizeToken, checkHolder, describeCaller } from "./authorize-api.ts";
+import {
+  type ApiCaller,
+  type ApiCallerPorts,
+  type ApiRefusal,
+  authorizeToken,
+  type Bearer,
+  checkHolder,
+  describeCaller,
+  type PresentedToken,
+} from "./authorize-api.ts";
 import { isDisabled, notDisabled } from "./endings.ts";
 import { jobOverFor } from "./jobs.ts";
 import {

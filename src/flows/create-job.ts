@@ -4,12 +4,18 @@ import { REASONS } from "../audit/reasons.ts";
 import { JOBS_PER_AGENT_AND_SUBJECT_MAX, JOBS_PER_AGENT_MAX } from "../limits/jobs.ts";
 import type { JobBounds, Origin } from "../policy/access.ts";
 import { checkConforms } from "../policy/details.ts";
-import type { Job, ProposalFailure } from "../policy/jobs.ts";
-import { boundsFrom, buildJobId, jobKeys, readJobOrder, writtenBounds } from "../policy/jobs.ts";
+import {
+  boundsFrom,
+  buildJobId,
+  type Job,
+  jobKeys,
+  type ProposalFailure,
+  readJobOrder,
+  writtenBounds,
+} from "../policy/jobs.ts";
 import type { BasePorts, Ports } from "../ports.ts";
 import type { JobCaps, JobRecord } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { isDocumentUrl } from "../spec/cimd.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";

@@ -5,25 +5,25 @@
 import type { AuditEvent } from "../audit/event.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, ENDING_COUNT_MS, ENDING_REACH_MS } from "../limits/tokens.ts";
 import type { Origin } from "../policy/access.ts";
-import type { Ending, EndingKey, EndingSelector } from "../policy/endings.ts";
 import {
   accountMark,
   buildEnding,
   cutOffShown,
   disabledKey,
+  type Ending,
+  type EndingKey,
+  type EndingSelector,
   liftDisabled,
   signInKeys,
   userDigest,
 } from "../policy/endings.ts";
 import type { BasePorts, Ports } from "../ports.ts";
 import type { Entry, Guard, TokenFacts, TokenRecord } from "../records.ts";
-import type { Awaitable } from "../result.ts";
-import { defined } from "../result.ts";
+import { type Awaitable, defined } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { parsePlatformId } from "../spec/workload-grant.ts";
-import type { StandingPorts } from "./standing.ts";
-import { within } from "./standing.ts";
+import { type StandingPorts, within } from "./standing.ts";
 
 export type EndingPorts = StandingPorts & HeldPorts;
 type HeldPorts = Pick<Ports, "clock" | "hash" | "endings" | "families" | "sessions">;

@@ -4,8 +4,7 @@
 
 import type { Reason } from "../audit/reasons.ts";
 import type { ClientDocuments, FetchRefused, Ports } from "../ports.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { err, ok, whenReady } from "../result.ts";
+import { type Awaitable, err, ok, type Result, whenReady } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
 import { isDocumentUrl, parseDocumentUrl } from "../spec/cimd.ts";
 import { isAdmitted } from "../spec/spiffe/client-auth.ts";

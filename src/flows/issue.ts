@@ -11,31 +11,30 @@ import type { AskedRequest } from "../policy/decision.ts";
 import { likeUnknown } from "../policy/explanation.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
 import type { Guard, Precondition, TokenRecord } from "../records.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { defined, err, ok, whenReady } from "../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenReady } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import { lifetimesOf } from "../spec/refresh-token-expiration.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { codeSpentBy, isExchange, issuedEntry, knownOf, withFacts } from "./issued-entry.ts";
-import type { Decided, OrderDenied } from "./order/decide-order.ts";
-import { decideOrder, toFailure } from "./order/decide-order.ts";
+import { type Decided, decideOrder, type OrderDenied, toFailure } from "./order/decide-order.ts";
 import { failureOf } from "./order/find-job.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { PeopleGrants } from "./people.ts";
-import type { Failure, RefusedRequest, Unrecorded } from "./refusal.ts";
 import {
   assertionReplayed,
   codeReplayed,
   DEFERRAL_RACED,
   exchangeReplayed,
+  type Failure,
   grantReplayed,
   proofReplayed,
   REFRESH_RACED,
+  type RefusedRequest,
+  type Unrecorded,
 } from "./refusal.ts";
-import type { TokenRequest } from "./token-request.ts";
-import { refuseRequest } from "./token-request.ts";
+import { refuseRequest, type TokenRequest } from "./token-request.ts";
 
 /** Facts may change between a decision and its writing; it is then decided anew once, and refused after that. */
 const DECISIONS_MAX = 2;

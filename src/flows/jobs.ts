@@ -1,19 +1,23 @@
 /** Jobs as they are told of: what one is, what there is of it, and what its end leaves (JOB-D-20 to JOB-D-23). */
 import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import type { Consent } from "../policy/access.ts";
-import type { Closure } from "../policy/closure.ts";
-import { buildClosure, unaskedRules } from "../policy/closure.ts";
+import { buildClosure, type Closure, unaskedRules } from "../policy/closure.ts";
 import type { EndingSelector } from "../policy/endings.ts";
-import type { Job } from "../policy/jobs.ts";
-import { jobKey } from "../policy/jobs.ts";
+import { type Job, jobKey } from "../policy/jobs.ts";
 import type { SubjectRule } from "../policy/rules.ts";
 import type { BasePorts, Ports } from "../ports.ts";
 import type { JobHoldings } from "../ports-store.ts";
 import type { FamilyFacts, Guard, JobFacts } from "../records.ts";
 import { defined } from "../result.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
-import type { Ended, EndingEvent, EndingPorts, EndingWritten } from "./endings.ts";
-import { countEnded, endingEntry } from "./endings.ts";
+import {
+  countEnded,
+  type Ended,
+  type EndingEvent,
+  type EndingPorts,
+  type EndingWritten,
+  endingEntry,
+} from "./endings.ts";
 
 export type JobPorts = Pick<Ports, "settings" | "clock" | "clients" | "jobs" | "facts" | "families">;
 type StopPorts = BasePorts & Pick<Ports, "journal" | "jobs">;

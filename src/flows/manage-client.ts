@@ -3,15 +3,18 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, RegisteredClient, RegistrationChange } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { ceilingNow } from "../settings/client-metadata.ts";
 import { parseClientUpdate } from "../spec/rfc7592.ts";
-import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import { isJsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 import type { AuditedRequest } from "./refusal.ts";
-import type { Registered, RegistrationFailure } from "./register-client.ts";
-import { describeRegistered, makeSecret, readRegistration } from "./register-client.ts";
+import {
+  describeRegistered,
+  makeSecret,
+  type Registered,
+  type RegistrationFailure,
+  readRegistration,
+} from "./register-client.ts";
 import type { StatementPorts } from "./software-statement.ts";
 
 /** RFC7592-2.2-3: the new record replaces the old one, under what the client's class may have now. */

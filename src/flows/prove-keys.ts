@@ -3,12 +3,10 @@ import type { ProofReason } from "../audit/reasons.ts";
 import type { ProvenKeys } from "../policy/access.ts";
 import type { BasePorts, KeyProofPorts } from "../ports.ts";
 import type { Guard } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { thumbprintInput } from "../spec/rfc7638.ts";
-import type { ProofRule } from "../spec/rfc9449.ts";
-import { checkProof, parseProof } from "../spec/rfc9449.ts";
+import { checkProof, type ProofRule, parseProof } from "../spec/rfc9449.ts";
 import type { Failure } from "./refusal.ts";
 import type { From } from "./verifier.ts";
 

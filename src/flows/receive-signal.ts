@@ -11,22 +11,24 @@ import {
   SIGNAL_SEEN_SECONDS,
 } from "../limits/signals.ts";
 import { ENDING_KEPT_SECONDS } from "../limits/tokens.ts";
-import type { EndingKey, EndingSelector } from "../policy/endings.ts";
-import { accountAfter, accountMark, buildEnding, emailDigest, liftDisabled } from "../policy/endings.ts";
+import {
+  accountAfter,
+  accountMark,
+  buildEnding,
+  type EndingKey,
+  type EndingSelector,
+  emailDigest,
+  liftDisabled,
+} from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { err, ok, whenOk } from "../result.ts";
+import { type Awaitable, err, ok, type Result, whenOk } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
-import type { Jws } from "../spec/rfc7515.ts";
-import { parseJws } from "../spec/rfc7515.ts";
+import { type Jws, parseJws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { ReceivedEvent } from "../spec/rfc8417.ts";
-import { readSecurityEvent, SECURITY_EVENT } from "../spec/rfc8417.ts";
-import type { Meaning, ReceivedSignal } from "../spec/ssf.ts";
-import { readSignal } from "../spec/ssf.ts";
-import type { EndingEvent } from "./endings.ts";
-import { endingEntry, isDisabled } from "./endings.ts";
+import { type ReceivedEvent, readSecurityEvent, SECURITY_EVENT } from "../spec/rfc8417.ts";
+import { type Meaning, type ReceivedSignal, readSignal } from "../spec/ssf.ts";
+import { type EndingEvent, endingEntry, isDisabled } from "./endings.ts";
 import type { AuditedRequest } from "./refusal.ts";
 import { verifySigned } from "./subject-token.ts";
 

@@ -3,8 +3,7 @@
 import type { StoredConsent, TokenRecord } from "../records.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { Detail } from "../spec/rfc9396.ts";
-import { detailsJson } from "../spec/rfc9396.ts";
+import { type Detail, detailsJson } from "../spec/rfc9396.ts";
 import type { ConsentState } from "./consents.ts";
 import type { Ended } from "./endings.ts";
 import type { JobStatus } from "./jobs.ts";

@@ -1,20 +1,17 @@
 /** RFC 7523 2.1: a JWT authorization grant of a trusted issuer, for an access token here (IDC 2.4, ID-JAG 4.4). */
 import type { ForeignTokenPorts } from "../ports.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { defined, err, ok, whenOk, whenReady } from "../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenOk, whenReady } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { parseJws } from "../spec/rfc7515.ts";
-import type { GrantProfile } from "../spec/rfc7523.ts";
-import { parseGrant } from "../spec/rfc7523.ts";
+import { type GrantProfile, parseGrant } from "../spec/rfc7523.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
 import { describeRequest, describeSubject, describeToken } from "./audit-fields.ts";
 import { grantIssuer, readGrant } from "./order/grant.ts";
 import type { Order, Refused, ResolvedSubject } from "./order/order.ts";
 import type { RefusedRequest } from "./refusal.ts";
 import { verifySigned } from "./subject-token.ts";
-import type { Known, TokenRequest } from "./token-request.ts";
-import { readRequest, refuseRequest } from "./token-request.ts";
+import { type Known, readRequest, refuseRequest, type TokenRequest } from "./token-request.ts";
 import type { PlatformProof } from "./verifier.ts";
 import { isOfPlatform, verifyPlatformTokenOf } from "./verify-platform.ts";
 

@@ -4,25 +4,23 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import type { BasePorts, Ports, RecordPorts } from "../ports.ts";
 import type { RegisteredClient, RegistrationChange } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { resembled } from "../settings/agents.ts";
-import type { AuthMethod } from "../settings/authentication-methods.ts";
-import { hasCredential } from "../settings/authentication-methods.ts";
-import type { AdmittedBy } from "../settings/client-metadata.ts";
-import { claimedName, judgeRegistration } from "../settings/client-metadata.ts";
+import { type AuthMethod, hasCredential } from "../settings/authentication-methods.ts";
+import { type AdmittedBy, claimedName, judgeRegistration } from "../settings/client-metadata.ts";
 import type { SecretDigest } from "../settings/settings.ts";
-import type { Registration } from "../spec/rfc7591.ts";
-import { CLIENT_ID_PREFIX, isGiven, mergeStatement } from "../spec/rfc7591.ts";
-import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
-import { metadataInvalid } from "../spec/rfc7591-errors.ts";
-import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import { isJsonObject } from "../spec/rfc8259.ts";
+import { CLIENT_ID_PREFIX, isGiven, mergeStatement, type Registration } from "../spec/rfc7591.ts";
+import { type MetadataFailure, metadataInvalid } from "../spec/rfc7591-errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 import { describeCaller } from "./authorize-api.ts";
 import type { Registrar } from "./authorize-registration.ts";
 import type { AuditedRequest } from "./refusal.ts";
-import type { StatementFailure, StatementPorts } from "./software-statement.ts";
-import { readsStatements, verifyStatement } from "./software-statement.ts";
+import {
+  readsStatements,
+  type StatementFailure,
+  type StatementPorts,
+  verifyStatement,
+} from "./software-statement.ts";
 
 export type RegistrationFailure =
   | MetadataFailure

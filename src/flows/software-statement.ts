@@ -1,8 +1,7 @@
 /** RFC 7591 2.3: a software statement of an issuer that is trusted for them, from its text to its claims. */
 import type { Reason } from "../audit/reasons.ts";
 import type { BasePorts, Ports } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { checkAudienceContains, checkTimes } from "../spec/rfc7519.ts";

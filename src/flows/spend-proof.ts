@@ -2,12 +2,10 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Ports } from "../ports.ts";
 import type { RowChange } from "../records.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { err, ok, whenReady } from "../result.ts";
+import { type Awaitable, err, ok, type Result, whenReady } from "../result.ts";
 import { describeClient } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
-import type { AuditedRequest, RefusedRequest } from "./refusal.ts";
-import { assertionReplayed } from "./refusal.ts";
+import { type AuditedRequest, assertionReplayed, type RefusedRequest } from "./refusal.ts";
 
 /**
  * RFC7523-3-14: an assertion that is valid once is spent by an event of its own, in one entry with the rows of the request;

@@ -5,11 +5,9 @@
 import type { TokenReason } from "../audit/reasons.ts";
 import type { Ports } from "../ports.ts";
 import type { TokenFacts } from "../records.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { allOf, defined, err, ok, whenReady } from "../result.ts";
+import { type Awaitable, allOf, defined, err, ok, type Result, whenReady } from "../result.ts";
 import type { Client, Settings } from "../settings/settings.ts";
-import type { CurrentFacts } from "./still-covers.ts";
-import { stillCovers } from "./still-covers.ts";
+import { type CurrentFacts, stillCovers } from "./still-covers.ts";
 
 export type StandingPorts = Pick<Ports, "facts" | "clients" | "settings">;
 type Standing = Result<TokenFacts, TokenReason>;

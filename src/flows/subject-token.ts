@@ -3,20 +3,19 @@ import type { TokenReason } from "../audit/reasons.ts";
 import type { PresentedJob } from "../policy/jobs.ts";
 import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
 import type { TokenRecord } from "../records.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { defined, err, ok, whenOk, whenReady } from "../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenOk, whenReady } from "../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../settings/settings.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { Exchange } from "../spec/rfc8693.ts";
-import { ACCESS_TOKEN, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
+import { ACCESS_TOKEN, type Exchange, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
 import { checkAlgorithm, checkKind, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
 import { describeSubject, describeToken } from "./audit-fields.ts";
 import type { RequestingClient, ResolvedSubject } from "./order/order.ts";
-import type { ForeignToken, OwnSubject } from "./order/subject.ts";
 import {
+  type ForeignToken,
   findIssuer,
   isWorkloadSubject,
+  type OwnSubject,
   readForeignSubject,
   readOwnSubject,
   readWorkloadSubject,

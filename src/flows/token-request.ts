@@ -3,16 +3,14 @@ import type { AuditEvent } from "../audit/event.ts";
 import { MODES } from "../modes.ts";
 import type { Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { defined, err, whenReady } from "../result.ts";
+import { type Awaitable, defined, err, type Result, whenReady } from "../result.ts";
 import { DEFERRED } from "../spec/deferred-token-response.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { describeClient, describeRequest } from "./audit-fields.ts";
 import type { Authenticated } from "./authenticate-client.ts";
 import type { Evidence, Order, Requested, RequestingClient } from "./order/order.ts";
 import { readOrder } from "./order/read-order.ts";
-import type { AuditedRequest, Failure, RefusedRequest } from "./refusal.ts";
-import { mayPass } from "./refusal.ts";
+import { type AuditedRequest, type Failure, mayPass, type RefusedRequest } from "./refusal.ts";
 
 export type TokenRequest = {
   client: Authenticated & Pick<RequestingClient, "keys" | "forWorkload">;

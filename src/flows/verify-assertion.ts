@@ -1,18 +1,19 @@
 /** A JWT as client assertion, signed by the client itself or by an issuer that vouches for it. */
 
 import type { ClientAuthPorts, FetchRefused, Ports } from "../ports.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { defined, err, ok, whenOk, whenReady } from "../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenOk, whenReady } from "../result.ts";
 import { assertionAudiences } from "../settings/audiences.ts";
 import { AUTH_METHODS } from "../settings/authentication-methods.ts";
 import type { Client, TrustedIssuer } from "../settings/settings.ts";
-import type { Jws, JwsHeader } from "../spec/rfc7515.ts";
-import { parseJws } from "../spec/rfc7515.ts";
-import type { Jwk } from "../spec/rfc7517.ts";
-import { selectKey } from "../spec/rfc7517.ts";
+import { type Jws, type JwsHeader, parseJws } from "../spec/rfc7515.ts";
+import { type Jwk, selectKey } from "../spec/rfc7517.ts";
 import type { PresentedAssertion } from "../spec/rfc7521.ts";
-import type { AssertionRule } from "../spec/rfc7523.ts";
-import { checkClientAssertion, JWT_BEARER, parseClientAssertion } from "../spec/rfc7523.ts";
+import {
+  type AssertionRule,
+  checkClientAssertion,
+  JWT_BEARER,
+  parseClientAssertion,
+} from "../spec/rfc7523.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { isSvidOf } from "../spec/spiffe/jwt-svid.ts";
 import { isDisabled } from "./endings.ts";

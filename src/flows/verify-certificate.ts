@@ -2,8 +2,7 @@
 
 import type { Reason } from "../audit/reasons.ts";
 import type { FetchRefused, Paths, Ports } from "../ports.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { err, ok, whenOk } from "../result.ts";
+import { type Awaitable, err, ok, type Result, whenOk } from "../result.ts";
 import type { Client } from "../settings/settings.ts";
 import type { Certificate } from "../spec/rfc5280.ts";
 import type { PresentedCertificate } from "../spec/rfc7521.ts";
@@ -11,8 +10,7 @@ import { checkClientCertificate, checkSelfSigned } from "../spec/rfc8705.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";
 import { checkSigners, parseX509Svid } from "../spec/spiffe/x509-svid.ts";
 import { checkAssociation, findClient } from "./find-client.ts";
-import type { MethodVerifier, Proven } from "./verifier.ts";
-import { noCredentials } from "./verifier.ts";
+import { type MethodVerifier, noCredentials, type Proven } from "./verifier.ts";
 
 type Refused = FetchRefused;
 

@@ -2,8 +2,7 @@
 import type { TokenReason } from "../audit/reasons.ts";
 import type { OwnTokenPorts, Ports } from "../ports.ts";
 import type { TokenFacts } from "../records.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { err, ok, whenReady } from "../result.ts";
+import { type Awaitable, err, ok, type Result, whenReady } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { Jwk } from "../spec/rfc7517.ts";
 import { checkTimes, stringClaim } from "../spec/rfc7519.ts";

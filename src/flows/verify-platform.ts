@@ -6,26 +6,32 @@ import type { AccessRequest } from "../policy/access.ts";
 import { isProven } from "../policy/binding.ts";
 import type { BasePorts, FetchRefused, ForeignTokenPorts } from "../ports.ts";
 import type { Guard } from "../records.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { defined, err, ok, whenOk, whenReady } from "../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenOk, whenReady } from "../result.ts";
 import { assertionAudiences, TOKEN_PATH } from "../settings/audiences.ts";
 import type { Settings, TrustedIssuer } from "../settings/settings.ts";
 import type { PresentedAssertion } from "../spec/rfc7521.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { checkAlgorithm } from "../spec/rfc8725.ts";
-import type { Match, WorkloadUse } from "../spec/workload-grant.ts";
 import {
   checkWorkload,
   isPlatformName,
   isWorkload,
   joinedName,
+  type Match,
   matchRegistration,
   platformId,
+  type WorkloadUse,
 } from "../spec/workload-grant.ts";
 import { isDisabled } from "./endings.ts";
 import type { Failure, FinalKind } from "./refusal.ts";
-import type { MethodVerifier, PlatformProof, PlatformUse, Proof, Proven } from "./verifier.ts";
-import { noCredentials } from "./verifier.ts";
+import {
+  type MethodVerifier,
+  noCredentials,
+  type PlatformProof,
+  type PlatformUse,
+  type Proof,
+  type Proven,
+} from "./verifier.ts";
 
 /**
  * PLAT-D-14: before the signature holds there is one answer for every cause; after it, the answer says whether the

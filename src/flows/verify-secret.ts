@@ -1,8 +1,7 @@
 /** A client secret, in the Basic scheme or in the body (RFC 6749 2.3.1). */
 
 import type { BasePorts, FetchRefused } from "../ports.ts";
-import type { Result } from "../result.ts";
-import { err, ok, whenReady } from "../result.ts";
+import { err, ok, type Result, whenReady } from "../result.ts";
 import { AUTH_METHODS } from "../settings/authentication-methods.ts";
 import type { Client, SecretDigest } from "../settings/settings.ts";
 import type { PresentedSecret } from "../spec/rfc7521.ts";

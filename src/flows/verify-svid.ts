@@ -1,8 +1,7 @@
 /** A JWT-SVID, as client assertion or as actor token: from its text to the workload that it proves. */
 import type { TokenReason } from "../audit/reasons.ts";
 import type { BasePorts, FetchRefused, KeyFailure, Ports } from "../ports.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { defined, err, ok, whenOk, whenReady } from "../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenOk, whenReady } from "../result.ts";
 import { assertionAudiences } from "../settings/audiences.ts";
 import type { PresentedAssertion } from "../spec/rfc7521.ts";
 import { resolveClient } from "../spec/spiffe/client-auth.ts";

@@ -6,12 +6,13 @@
 
 import { eventCells, eventColumns } from "../audit/columns.ts";
 import { csvText } from "../audit/csv.ts";
-import type { Listing, Parameters } from "../audit/query.ts";
 import {
   EVENT_PARAMETERS,
   encodeListing,
   encodeSizes,
   LIMIT_WRONG,
+  type Listing,
+  type Parameters,
   readEventFilter,
   readLimit,
   readListing,
@@ -19,21 +20,17 @@ import {
   readSizes,
 } from "../audit/query.ts";
 import type { Term } from "../audit/terms.ts";
-import type { ApiCaller } from "../flows/authorize-api.ts";
-import { describeCaller } from "../flows/authorize-api.ts";
+import { type ApiCaller, describeCaller } from "../flows/authorize-api.ts";
 import { readTrailPage } from "../flows/read-trail.ts";
 import { AUDIT_EVENTS_READ } from "../limits/audit.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
 import type { Ports } from "../ports.ts";
 import type { AuditRecord } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { JsonObject } from "../spec/rfc8259.ts";
-import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../spec/rfc8259.ts";
 import { chooseMediaType } from "../spec/rfc9110.ts";
 import { httpError, PRIVATE_JSON } from "./answers.ts";
-import type { AdmitPorts, Admitted } from "./bearer.ts";
-import { admit } from "./bearer.ts";
+import { type AdmitPorts, type Admitted, admit } from "./bearer.ts";
 import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 
 // --- answers --------------------------------------------------------------------------------------------------

@@ -2,33 +2,36 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
-import type {
-  ApiCaller,
-  ApiCallerPorts,
-  ApiRefusal,
-  Bearer,
-  PresentedToken,
+import {
+  type ApiCaller,
+  type ApiCallerPorts,
+  type ApiRefusal,
+  authorizeApi,
+  type Bearer,
+  describeCaller,
+  type PresentedToken,
 } from "../flows/authorize-api.ts";
-import { authorizeApi, describeCaller } from "../flows/authorize-api.ts";
-import type { KeyEvidence } from "../flows/prove-keys.ts";
-import { proveKeys } from "../flows/prove-keys.ts";
+import { type KeyEvidence, proveKeys } from "../flows/prove-keys.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
 import type { ProvenKeys } from "../policy/access.ts";
-import type { ApiPath, ApiScope } from "../policy/own-target.ts";
-import { API_PATHS } from "../policy/own-target.ts";
+import { API_PATHS, type ApiPath, type ApiScope } from "../policy/own-target.ts";
 import type { BasePorts, KeyProofPorts, LimitPorts, Ports, RecordPorts } from "../ports.ts";
 import type { Guard } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { BearerError, Challenge } from "../spec/rfc6750.ts";
-import { buildChallenge, parseBearer } from "../spec/rfc6750.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import { type BearerError, buildChallenge, type Challenge, parseBearer } from "../spec/rfc6750.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import { hasDpopScheme, parseDpopCredentials } from "../spec/rfc9449.ts";
 import { resourceMetadataUrl } from "../spec/rfc9728.ts";
 import { privateJson } from "./answers.ts";
 import { toOAuthError } from "./errors.ts";
-import type { HttpRequest, HttpResponse, LoggedRefusal, Peer } from "./handler.ts";
-import { auditedRequest, pathOf } from "./handler.ts";
+import {
+  auditedRequest,
+  type HttpRequest,
+  type HttpResponse,
+  type LoggedRefusal,
+  type Peer,
+  pathOf,
+} from "./handler.ts";
 
 /**
  * What a challenge says of the endpoint: an audience of its tokens, and the scope for it. `missing` is what the body tells

@@ -2,10 +2,8 @@
 
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import { CLAIMS_DEPTH_MAX } from "../limits/input.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { err, ok, whenReady } from "../result.ts";
-import type { Json } from "../spec/rfc8259.ts";
-import { parseJson } from "../spec/rfc8259.ts";
+import { type Awaitable, err, ok, type Result, whenReady } from "../result.ts";
+import { type Json, parseJson } from "../spec/rfc8259.ts";
 import { splitField } from "../spec/rfc9110.ts";
 import type { HttpRefusal } from "./answers.ts";
 import type { HttpRequest } from "./handler.ts";

@@ -1,35 +1,28 @@
 /** PUT, GET, DELETE /consents/{id} and GET /consents: a user's own consents, or all of them for an administrator. */
-import type {
-  ChangeFailure,
-  ConsentFilter,
-  ConsentPorts,
-  Expected,
-  Manager,
-  UserPorts,
-} from "../flows/consents.ts";
 import {
   authorizeConsents,
+  type ChangeFailure,
+  type ConsentFilter,
+  type ConsentPorts,
   consentState,
+  type Expected,
   getConsent,
   listConsents,
+  type Manager,
   PAGE_MAX,
   putConsent,
+  type UserPorts,
   withdrawConsent,
 } from "../flows/consents.ts";
-import type { ConsentJson } from "../flows/record-json.ts";
-import { consentJson } from "../flows/record-json.ts";
+import { type ConsentJson, consentJson } from "../flows/record-json.ts";
 import { API_PATHS, apiAudience, consentsAudience } from "../policy/own-target.ts";
 import type { StoredConsent } from "../records.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { HttpRefusal } from "./answers.ts";
-import { httpError, notFound, privateJson } from "./answers.ts";
-import type { AdmitPorts, Admitted, Wanted } from "./bearer.ts";
-import { admitBy } from "./bearer.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import { type HttpRefusal, httpError, notFound, privateJson } from "./answers.ts";
+import { type AdmitPorts, type Admitted, admitBy, type Wanted } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import { consentServers } from "./discovery.ts";
-import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
-import { pathOf } from "./handler.ts";
+import { type Handler, type HttpRequest, type HttpResponse, type Peer, pathOf } from "./handler.ts";
 
 type ManagerPorts = AdmitPorts & UserPorts & Parameters<typeof consentState>[0];
 

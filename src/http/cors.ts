@@ -7,8 +7,7 @@ import type { Ports } from "../ports.ts";
 import { defined, whenReady } from "../result.ts";
 import type { Unanswered } from "./answers.ts";
 import { documentsOf } from "./discovery.ts";
-import type { Handler, HttpResponse } from "./handler.ts";
-import { pathOf } from "./handler.ts";
+import { type Handler, type HttpResponse, pathOf } from "./handler.ts";
 
 /** PAGE-D-21: the endpoints of clients that may run in a page. */
 const FOR_CLIENTS = ["/token", "/par", "/register", "/revoke"];

@@ -2,8 +2,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Throttle } from "../ports.ts";
 import type { LogEntry } from "./log.ts";
-import type { Distribution, Sample, Samples } from "./metrics.ts";
-import { SECONDS, single } from "./metrics.ts";
+import { type Distribution, type Sample, type Samples, SECONDS, single } from "./metrics.ts";
 
 export type Counters = {
   request(entry: LogEntry): void;

@@ -1,10 +1,8 @@
 /** GET /.well-known/… and GET /jwks: documents that are public, cacheable, and the same for all callers. */
 import { grantTypesOn } from "../flows/order/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits/connections.ts";
-import type { ApiPath } from "../policy/own-target.ts";
-import { API_PATHS, apiAudience, consentsAudience, OWN_PATHS } from "../policy/own-target.ts";
-import type { Target } from "../policy/rules.ts";
-import { allowsRefresh } from "../policy/rules.ts";
+import { API_PATHS, type ApiPath, apiAudience, consentsAudience, OWN_PATHS } from "../policy/own-target.ts";
+import { allowsRefresh, type Target } from "../policy/rules.ts";
 import type { OwnKeys, Ports } from "../ports.ts";
 import { defined } from "../result.ts";
 import { certificateBase } from "../settings/audiences.ts";
@@ -12,18 +10,15 @@ import { servedMethods } from "../settings/authentication-methods.ts";
 import type { Settings } from "../settings/settings.ts";
 import { ID_JAG_PROFILE } from "../spec/id-jag.ts";
 import { OFFLINE_ACCESS } from "../spec/rfc6749.ts";
-import type { Offer } from "../spec/rfc8414.ts";
-import { buildMetadata, metadataPaths } from "../spec/rfc8414.ts";
+import { buildMetadata, metadataPaths, type Offer } from "../spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../spec/rfc8693.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
 import { splitField } from "../spec/rfc9110.ts";
-import type { ProtectedResource } from "../spec/rfc9728.ts";
-import { buildResourceMetadata, resourceMetadataPath } from "../spec/rfc9728.ts";
+import { buildResourceMetadata, type ProtectedResource, resourceMetadataPath } from "../spec/rfc9728.ts";
 import { transmitterMetadata, transmitterPath } from "../spec/ssf.ts";
 import { takesWorkloadGrants } from "../spec/workload-grant.ts";
 import { notFound } from "./answers.ts";
-import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
-import { pathOf } from "./handler.ts";
+import { type Handler, type HttpRequest, type HttpResponse, pathOf } from "./handler.ts";
 
 type DiscoveryPorts = Pick<Ports, "settings" | "hash"> &
   Record<"signer" | "grantSigner" | "signalSigner", OwnKeys>;

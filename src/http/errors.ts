@@ -1,9 +1,7 @@
 /** RFC 6749 5.2: the only place where a flow's refusal becomes a status and an error code (PROD-7.4-2, PROD-7.5-1). */
-import type { Reason } from "../audit/reasons.ts";
-import { REASONS } from "../audit/reasons.ts";
+import { REASONS, type Reason } from "../audit/reasons.ts";
 import type { Failure, FinalKind, PassingKind } from "../flows/refusal.ts";
-import type { ErrorCode } from "../spec/rfc6749.ts";
-import { isKnownParameter } from "../spec/rfc6749.ts";
+import { type ErrorCode, isKnownParameter } from "../spec/rfc6749.ts";
 
 type PassingCode = Extract<ErrorCode, "temporarily_unavailable">;
 type FinalCode = Exclude<ErrorCode, PassingCode | "server_error">;

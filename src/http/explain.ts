@@ -3,13 +3,18 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
-import type { ExplainPorts, Explanation, Issued } from "../flows/explain.ts";
-import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
+import {
+  describeExplanation,
+  type ExplainPorts,
+  type Explanation,
+  explain,
+  formatExplanation,
+  type Issued,
+} from "../flows/explain.ts";
 import { parseQuestion } from "../policy/question.ts";
 import { defined } from "../result.ts";
 import { httpError, privateJson } from "./answers.ts";
-import type { AdmitPorts } from "./bearer.ts";
-import { admit } from "./bearer.ts";
+import { type AdmitPorts, admit } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import { toOAuthError } from "./errors.ts";
 import type { Handler } from "./handler.ts";

@@ -1,29 +1,39 @@
 /** The steps that the endpoints share whose request is a form that authenticates its client. */
 
 import type { Reason } from "../audit/reasons.ts";
-import type { Admits, Authenticated } from "../flows/authenticate-client.ts";
-import { authenticateClient, throttleUnnamedClient } from "../flows/authenticate-client.ts";
+import {
+  type Admits,
+  type Authenticated,
+  authenticateClient,
+  throttleUnnamedClient,
+} from "../flows/authenticate-client.ts";
 import type { KeyEvidence } from "../flows/prove-keys.ts";
-import type { AuditedRequest, Failure, RefusedRequest } from "../flows/refusal.ts";
 import {
   ASSERTION_REPLAYED,
+  type AuditedRequest,
   assertionReplayed,
   CODE_REPLAYED,
   codeReplayed,
   DEFERRAL_RACED,
   exchangeReplayed,
+  type Failure,
   GRANT_REPLAYED,
   grantReplayed,
+  type RefusedRequest,
   refusedFor,
 } from "../flows/refusal.ts";
 import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import { POLL_SECONDS } from "../limits/people.ts";
 import type { ClientAuthPorts, LimitPorts, Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { defined, err, whenReady } from "../result.ts";
-import type { ErrorAnswer, Form } from "../spec/rfc6749.ts";
-import { isKnownParameter, isTokenParameter, parseForm } from "../spec/rfc6749.ts";
+import { type Awaitable, defined, err, type Result, whenReady } from "../result.ts";
+import {
+  type ErrorAnswer,
+  type Form,
+  isKnownParameter,
+  isTokenParameter,
+  parseForm,
+} from "../spec/rfc6749.ts";
 import { claimedClient } from "../spec/rfc7521.ts";
 import { privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";

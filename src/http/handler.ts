@@ -5,8 +5,7 @@
 
 import type { Reason } from "../audit/reasons.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
-import type { Awaitable, Result } from "../result.ts";
-import { sparse } from "../result.ts";
+import { type Awaitable, type Result, sparse } from "../result.ts";
 import type { Certificate, CertificateFailure } from "../spec/rfc5280.ts";
 import type { TraceContext } from "./trace-context.ts";
 

@@ -1,7 +1,6 @@
 /** A request whose answer waits while no database server writes. */
 import { HELD_MS } from "../limits/connections.ts";
-import type { Journal, Ports, WaitEnd } from "../ports.ts";
-import { StoreUnavailable } from "../ports.ts";
+import { type Journal, type Ports, StoreUnavailable, type WaitEnd } from "../ports.ts";
 import type { HttpResponse, Peer } from "./handler.ts";
 
 /**

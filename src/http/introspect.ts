@@ -9,10 +9,15 @@ import type { OwnTokenPorts, Ports } from "../ports.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
 import { privateJson } from "./answers.ts";
-import type { FormPorts } from "./form.ts";
-import { authenticateForm, authorizationOf, readForm, recordRefusal, refuse } from "./form.ts";
-import type { Handler, HttpResponse } from "./handler.ts";
-import { auditedRequest } from "./handler.ts";
+import {
+  authenticateForm,
+  authorizationOf,
+  type FormPorts,
+  readForm,
+  recordRefusal,
+  refuse,
+} from "./form.ts";
+import { auditedRequest, type Handler, type HttpResponse } from "./handler.ts";
 
 const ENDPOINT = "/introspect";
 

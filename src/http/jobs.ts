@@ -2,23 +2,17 @@
  * POST and GET /jobs, GET /jobs/{id}: an administrator makes jobs, sees what there is of each, and whether its end is known
  * everywhere.
  */
-import type { ApiCaller } from "../flows/authorize-api.ts";
-import { describeCaller } from "../flows/authorize-api.ts";
-import type { CreatePorts, JobFailure } from "../flows/create-job.ts";
-import { createJob } from "../flows/create-job.ts";
-import type { JobPorts } from "../flows/jobs.ts";
-import { readStatus } from "../flows/jobs.ts";
+import { type ApiCaller, describeCaller } from "../flows/authorize-api.ts";
+import { type CreatePorts, createJob, type JobFailure } from "../flows/create-job.ts";
+import { type JobPorts, readStatus } from "../flows/jobs.ts";
 import { jobJson } from "../flows/record-json.ts";
 import { JOBS_LISTED } from "../limits/jobs.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { HttpRefusal } from "./answers.ts";
-import { httpError, notFound, privateJson } from "./answers.ts";
-import type { AdmitPorts, Admitted } from "./bearer.ts";
-import { admit } from "./bearer.ts";
+import { type HttpRefusal, httpError, notFound, privateJson } from "./answers.ts";
+import { type AdmitPorts, type Admitted, admit } from "./bearer.ts";
 import { readJson } from "./body.ts";
-import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
-import { pathOf } from "./handler.ts";
+import { type Handler, type HttpRequest, type HttpResponse, pathOf } from "./handler.ts";
 
 export type JobsPorts = AdmitPorts & JobPorts;
 

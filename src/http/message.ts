@@ -7,11 +7,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
 import { DISCARD_BYTES_MAX } from "../limits/connections.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import { parseCertificate } from "../spec/rfc5280.ts";
-import type { HttpRefusal } from "./answers.ts";
-import { REFUSALS } from "./answers.ts";
+import { type HttpRefusal, REFUSALS } from "./answers.ts";
 import type { HttpRequest, HttpResponse, Peer } from "./handler.ts";
 
 /** RFC6749-10.14-1: requests that Node accepts and we do not, by the raw method, target and fields. */

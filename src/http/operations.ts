@@ -7,8 +7,7 @@ import type { SourceState } from "../ports.ts";
 import { defined } from "../result.ts";
 import type { Counters } from "./counters.ts";
 import { listen } from "./listen.ts";
-import type { Sample } from "./metrics.ts";
-import { single, writeMetrics } from "./metrics.ts";
+import { type Sample, single, writeMetrics } from "./metrics.ts";
 import { createServer } from "./plain.ts";
 
 export type ConfigurationState = {

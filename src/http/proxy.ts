@@ -4,15 +4,11 @@
  * address of the client comes the same way.
  */
 import type { Ports } from "../ports.ts";
-import type { ProxyForm } from "../settings/proxy-forms.ts";
-import { chainFieldOf, otherFields, readForwarded } from "../settings/proxy-forms.ts";
-import type { ForwardedField } from "../spec/rfc7239.ts";
-import { parseForwarded } from "../spec/rfc7239.ts";
-import type { ExpectedSubject } from "../spec/rfc8705.ts";
-import { checkClientCertificate } from "../spec/rfc8705.ts";
+import { chainFieldOf, otherFields, type ProxyForm, readForwarded } from "../settings/proxy-forms.ts";
+import { type ForwardedField, parseForwarded } from "../spec/rfc7239.ts";
+import { checkClientCertificate, type ExpectedSubject } from "../spec/rfc8705.ts";
 import { httpError } from "./answers.ts";
-import type { Handler, HttpRequest, Peer } from "./handler.ts";
-import { pathOf } from "./handler.ts";
+import { type Handler, type HttpRequest, type Peer, pathOf } from "./handler.ts";
 import { leafOf } from "./message.ts";
 
 export type TrustedProxy = {

@@ -4,8 +4,7 @@
  */
 import type { Duplex } from "node:stream";
 import { LINGER_MS } from "../limits/connections.ts";
-import type { HttpRefusal } from "./answers.ts";
-import { PRIVATE_JSON, REFUSALS, refusalBody } from "./answers.ts";
+import { type HttpRefusal, PRIVATE_JSON, REFUSALS, refusalBody } from "./answers.ts";
 import type { Connection } from "./connections.ts";
 import { isBusy } from "./intake.ts";
 import type { LogEntry } from "./log.ts";

@@ -1,27 +1,25 @@
 /** POST /register (RFC 7591 3), and GET, PUT, DELETE /register/{client_id} (RFC 7592 2). */
 
 import type { Bearer } from "../flows/authorize-api.ts";
-import type { RegistrarPorts } from "../flows/authorize-registration.ts";
-import { authorizeManagement, authorizeRegistration } from "../flows/authorize-registration.ts";
+import {
+  authorizeManagement,
+  authorizeRegistration,
+  type RegistrarPorts,
+} from "../flows/authorize-registration.ts";
 import { removeClient, updateClient } from "../flows/manage-client.ts";
 import type { AuditedRequest } from "../flows/refusal.ts";
-import type { Registered, RegistrationFailure } from "../flows/register-client.ts";
-import { registerClient } from "../flows/register-client.ts";
+import { type Registered, type RegistrationFailure, registerClient } from "../flows/register-client.ts";
 import type { StatementPorts } from "../flows/software-statement.ts";
 import { JSON_DEPTH_MAX } from "../limits/input.ts";
 import type { BasePorts, Ports, RecordPorts } from "../ports.ts";
 import type { RegisteredClient } from "../records.ts";
 import { defined, err } from "../result.ts";
-import type { ClientInformation } from "../spec/rfc7591.ts";
-import { buildClientInformation } from "../spec/rfc7591.ts";
-import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
-import { METADATA_REASONS } from "../spec/rfc7591-errors.ts";
+import { buildClientInformation, type ClientInformation } from "../spec/rfc7591.ts";
+import { METADATA_REASONS, type MetadataFailure } from "../spec/rfc7591-errors.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
-import type { BearerPorts, Wanted } from "./bearer.ts";
-import { admitBy, refuseBearer } from "./bearer.ts";
+import { admitBy, type BearerPorts, refuseBearer, type Wanted } from "./bearer.ts";
 import { readJson } from "./body.ts";
-import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
-import { pathOf } from "./handler.ts";
+import { type Handler, type HttpRequest, type HttpResponse, pathOf } from "./handler.ts";
 
 const wantedBy = ({ settings }: BasePorts): Wanted => ({
   resource: `${settings().issuer}/register`,

@@ -1,16 +1,21 @@
 /** Answers one request: head, body, handler, answer, log. This is the only place where a fault becomes an answer. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TLSSocket } from "node:tls";
-import type { Awaitable } from "../result.ts";
-import { whenDone } from "../result.ts";
-import type { Dress, HttpRefusal } from "./answers.ts";
-import { DeadlinePassed, faultResponse, httpError, PeerGone, REFUSALS } from "./answers.ts";
+import { type Awaitable, whenDone } from "../result.ts";
+import {
+  DeadlinePassed,
+  type Dress,
+  faultResponse,
+  type HttpRefusal,
+  httpError,
+  PeerGone,
+  REFUSALS,
+} from "./answers.ts";
 import type { Connection, Connections } from "./connections.ts";
 import type { Handler, HttpResponse, Peer } from "./handler.ts";
 import type { LogEntry } from "./log.ts";
 import { discard, leafOf, presented, readBody, refuseHead, toRequest, write } from "./message.ts";
-import type { RequestTrace } from "./trace.ts";
-import { entryOf, newTrace } from "./trace.ts";
+import { entryOf, newTrace, type RequestTrace } from "./trace.ts";
 import { readTraceparent } from "./trace-context.ts";
 
 /** What the head expects: nothing; to be asked for the body (100-continue); or something that is not supported. */

@@ -5,19 +5,25 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import { describeCaller } from "../flows/authorize-api.ts";
-import type { Ended, EndingEvent, EndingPorts, Preview } from "../flows/endings.ts";
-import { asEvent, enableSubject, endTokens, isDisabled, previewEnding } from "../flows/endings.ts";
-import type { JobPorts, JobStatus } from "../flows/jobs.ts";
-import { acceptedUntil, readStatus, stopAndCount } from "../flows/jobs.ts";
-import type { TokenJson } from "../flows/record-json.ts";
-import { endedJson, jobJson, tokenJson } from "../flows/record-json.ts";
+import {
+  asEvent,
+  type Ended,
+  type EndingEvent,
+  type EndingPorts,
+  enableSubject,
+  endTokens,
+  isDisabled,
+  type Preview,
+  previewEnding,
+} from "../flows/endings.ts";
+import { acceptedUntil, type JobPorts, type JobStatus, readStatus, stopAndCount } from "../flows/jobs.ts";
+import { endedJson, jobJson, type TokenJson, tokenJson } from "../flows/record-json.ts";
 import type { EndingSelector } from "../policy/endings.ts";
 import { parseRevocation } from "../policy/revocation.ts";
 import { defined } from "../result.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { httpError, privateJson } from "./answers.ts";
-import type { AdmitPorts } from "./bearer.ts";
-import { admit } from "./bearer.ts";
+import { type AdmitPorts, admit } from "./bearer.ts";
 import { readJson } from "./body.ts";
 import type { Handler } from "./handler.ts";
 

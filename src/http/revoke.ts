@@ -2,17 +2,16 @@
 
 import type { PeopleGrants } from "../flows/people.ts";
 import { proveKeysOf } from "../flows/prove-keys.ts";
-import type { Cancel, RevokePorts } from "../flows/revoke.ts";
-import { revoke } from "../flows/revoke.ts";
+import { type Cancel, type RevokePorts, revoke } from "../flows/revoke.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import type { TokenRequest } from "../flows/token-request.ts";
 import type { KeyProofPorts } from "../ports.ts";
 import { defined } from "../result.ts";
 import { privateJson } from "./answers.ts";
-import type { FormPorts } from "./form.ts";
 import {
   authenticateForm,
   authorizationOf,
+  type FormPorts,
   keyEvidenceOf,
   readForm,
   recordRefusal,
@@ -21,8 +20,7 @@ import {
   throttleVain,
   withNonce,
 } from "./form.ts";
-import type { Handler, HttpRequest, Peer } from "./handler.ts";
-import { auditedRequest } from "./handler.ts";
+import { auditedRequest, type Handler, type HttpRequest, type Peer } from "./handler.ts";
 
 const ENDPOINT = "/revoke";
 

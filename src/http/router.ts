@@ -3,10 +3,8 @@
  * the URL parser changes, so no dot segment or percent escape reaches a route.
  */
 
-import type { Dress } from "./answers.ts";
-import { httpError, notFound } from "./answers.ts";
-import type { Handler } from "./handler.ts";
-import { pathOf } from "./handler.ts";
+import { type Dress, httpError, notFound } from "./answers.ts";
+import { type Handler, pathOf } from "./handler.ts";
 
 type HttpMethod = "GET" | "POST" | "PUT" | "DELETE";
 type MethodTable = Readonly<Partial<Record<HttpMethod, Handler>>>;

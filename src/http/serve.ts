@@ -6,14 +6,11 @@
  * What reaches a handler has a bounded head, a whole body that is not longer than its limit, and a path that the
  * URL parser gave back byte for byte.
  */
-import type { Server as HttpsServer } from "node:https";
-import { createServer } from "node:https";
+import { createServer, type Server as HttpsServer } from "node:https";
 import net from "node:net";
 import * as limits from "../limits/connections.ts";
-import type { Dress } from "./answers.ts";
-import { REFUSALS } from "./answers.ts";
-import type { HandshakeCertificates } from "./connections.ts";
-import { makeConnections } from "./connections.ts";
+import { type Dress, REFUSALS } from "./answers.ts";
+import { type HandshakeCertificates, makeConnections } from "./connections.ts";
 import type { Handler } from "./handler.ts";
 import { listen } from "./listen.ts";
 import type { LogEntry } from "./log.ts";

@@ -3,16 +3,13 @@
  * RFC 8935: https://www.rfc-editor.org/rfc/rfc8935.html
  */
 import type { Reason } from "../audit/reasons.ts";
-import type { SignalPorts } from "../flows/receive-signal.ts";
-import { recordSignal, signalIssuer, verifySignal } from "../flows/receive-signal.ts";
+import { recordSignal, type SignalPorts, signalIssuer, verifySignal } from "../flows/receive-signal.ts";
 import { SIGNAL_BYTES_MAX } from "../limits/signals.ts";
-import type { Ports } from "../ports.ts";
-import { StoreUnavailable } from "../ports.ts";
+import { type Ports, StoreUnavailable } from "../ports.ts";
 import { SECURITY_EVENT_TYPE } from "../spec/rfc8417.ts";
 import { httpError, notFound, privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
-import type { Handler, HttpResponse } from "./handler.ts";
-import { auditedRequest, pathOf } from "./handler.ts";
+import { auditedRequest, type Handler, type HttpResponse, pathOf } from "./handler.ts";
 
 const ENDPOINT = "/signals";
 

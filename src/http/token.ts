@@ -4,27 +4,24 @@ import type { EndingPorts } from "../flows/endings.ts";
 import { documentsOfHolder } from "../flows/find-client.ts";
 import type { PeopleGrants } from "../flows/people.ts";
 import { CODE_REPLAYED } from "../flows/refusal.ts";
-import type { TokenPorts } from "../flows/token.ts";
-import { answerTokenRequest } from "../flows/token.ts";
+import { answerTokenRequest, type TokenPorts } from "../flows/token.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
 import type { Ports } from "../ports.ts";
 import { TOKEN_PATH } from "../settings/audiences.ts";
 import { DEFERRED } from "../spec/deferred-token-response.ts";
-import type { Form } from "../spec/rfc6749.ts";
-import { REFRESH_TOKEN } from "../spec/rfc6749.ts";
+import { type Form, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import { privateJson } from "./answers.ts";
-import type { FormPorts } from "./form.ts";
 import {
   authenticateForm,
   authorizationOf,
+  type FormPorts,
   keyEvidenceOf,
   readForm,
   recordRefusalOf,
   refuse,
   withNonce,
 } from "./form.ts";
-import type { Handler, HttpRequest, HttpResponse, Peer } from "./handler.ts";
-import { auditedRequest } from "./handler.ts";
+import { auditedRequest, type Handler, type HttpRequest, type HttpResponse, type Peer } from "./handler.ts";
 import { answerWithWriter } from "./held.ts";
 
 const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES, DEFERRED];

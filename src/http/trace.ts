@@ -6,8 +6,7 @@ import { LOG_PATH_CHARS_MAX } from "../limits/process.ts";
 import { StoreUnavailable } from "../ports.ts";
 import { sparse } from "../result.ts";
 import type { HttpResponse } from "./handler.ts";
-import type { LogEntry } from "./log.ts";
-import { describeFault } from "./log.ts";
+import { describeFault, type LogEntry } from "./log.ts";
 import type { TraceContext } from "./trace-context.ts";
 
 export type RequestTrace = {

@@ -3,13 +3,10 @@
  * are in force. It has all that a decision reads of the configuration, and the form in which it is written.
  */
 import * as v from "valibot";
-import type { Result } from "../result.ts";
-import { err } from "../result.ts";
-import type { Json } from "../spec/rfc8259.ts";
-import { isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import { err, type Result } from "../result.ts";
+import { isJsonObject, type Json, parseJson } from "../spec/rfc8259.ts";
 import { canonicalize } from "../spec/rfc8785.ts";
-import type { PolicySet, TargetFile } from "./rules.ts";
-import { compilePolicy, Rule, Target } from "./rules.ts";
+import { compilePolicy, type PolicySet, Rule, Target, type TargetFile } from "./rules.ts";
 
 /** The form of the text; a digest is never that of two forms. */
 const FORM = 1;

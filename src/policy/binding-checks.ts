@@ -1,7 +1,6 @@
 /** Checks of a policy (clauses PROD-2.6) on bound tokens: members that are wide, that have no effect, or that exclude all tokens. */
 import { isUnbound } from "./binding.ts";
-import type { PolicySet, Rule } from "./rules.ts";
-import { targetsOf } from "./rules.ts";
+import { type PolicySet, type Rule, targetsOf } from "./rules.ts";
 
 /** Each text is the rest of one that begins with the rule. */
 export function* warnOfBinding(policy: PolicySet, rule: Rule): Generator<string> {

@@ -3,8 +3,7 @@
  * that a token it presents is bound to.
  */
 import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { AccessRequest, ProvenKeys } from "./access.ts";
 import type { Rule, Target } from "./rules.ts";

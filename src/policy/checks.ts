@@ -16,12 +16,13 @@ import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
 import { findDetailProblems, warnOfDetails, warnOfForeignDetails } from "./detail-checks.ts";
 import { warnOfIdle } from "./idle-checks.ts";
 import { meant } from "./nearest.ts";
-import type { ConfiguredParties, IndexedParties } from "./parties.ts";
 import {
+  type ConfiguredParties,
   canBe,
   canHave,
   hasGrants,
   hasSubjects,
+  type IndexedParties,
   isActor,
   isClient,
   member,
@@ -30,16 +31,19 @@ import {
   workloadsOf,
 } from "./parties.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
-import type { ExchangeRule, PolicySet, Rule, Target } from "./rules.ts";
 import {
   asksUser,
   classesOf,
   clientsOf,
+  type ExchangeRule,
   endsJobHere,
   hasSubject,
   isFor,
   issuesGrants,
+  type PolicySet,
+  type Rule,
   SELF,
+  type Target,
   targetsOf,
 } from "./rules.ts";
 import { clientIdAt } from "./targets.ts";

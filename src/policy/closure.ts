@@ -4,8 +4,7 @@
  */
 import { STORE_TIMEOUT_MS } from "../limits/store.ts";
 import type { Origin } from "./access.ts";
-import type { Caller, PolicySet, SubjectRule, Target } from "./rules.ts";
-import { subjectRules } from "./rules.ts";
+import { type Caller, type PolicySet, type SubjectRule, subjectRules, type Target } from "./rules.ts";
 
 /**
  * The tokens of the job for one audience that have not expired, ended ones too; `recent` has those beside them that

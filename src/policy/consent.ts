@@ -4,12 +4,10 @@
  */
 import * as v from "valibot";
 import { STRING_BYTES_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import type { Detail } from "../spec/rfc9396.ts";
-import { readDetails } from "../spec/rfc9396.ts";
+import { type Detail, readDetails } from "../spec/rfc9396.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { Origin } from "./access.ts";
 import { checkConforms } from "./details.ts";

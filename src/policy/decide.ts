@@ -5,8 +5,7 @@
  */
 
 import { exchanges, MODES, redeems } from "../modes.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok, sparse } from "../result.ts";
+import { defined, err, ok, type Result, sparse } from "../result.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
 import type {
   AccessRequest,
@@ -18,11 +17,26 @@ import type {
   Subject,
   Trace,
 } from "./access.ts";
-import type { Judged } from "./judge.ts";
-import { fitsJob, holdsKey, isTooDeep, judge, meantForCaller, unmet, withAllLacks } from "./judge.ts";
+import {
+  fitsJob,
+  holdsKey,
+  isTooDeep,
+  type Judged,
+  judge,
+  meantForCaller,
+  unmet,
+  withAllLacks,
+} from "./judge.ts";
 import { detailsRefuse, withGovernedScopes } from "./narrow-details.ts";
-import type { PolicySet, Rule, Target } from "./rules.ts";
-import { asksUser, candidates, consentOf, kindsFor } from "./rules.ts";
+import {
+  asksUser,
+  candidates,
+  consentOf,
+  kindsFor,
+  type PolicySet,
+  type Rule,
+  type Target,
+} from "./rules.ts";
 import { clientIdAt } from "./targets.ts";
 
 const unlessEmpty = <T>(list: readonly T[] = []): readonly T[] | undefined =>

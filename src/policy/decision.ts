@@ -2,8 +2,7 @@
  * What becomes of a request, by the policy alone: the rules decide, a job that is asked for still has to be approved, and a
  * partner has to know the subject. Requests, questions and what is decided again pass here.
  */
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { mapSubjectThere } from "../spec/identity-chaining.ts";
 import type { AccessRequest, Allowed, Denied, JobBounds, Product } from "./access.ts";
 import { decide } from "./decide.ts";

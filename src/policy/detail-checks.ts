@@ -1,8 +1,7 @@
 /** Checks of a policy (clauses PROD-2.6) on `authorization_details`: objects of no type, demands that no target meets, limits that lapse. */
 import { checkConforms } from "./details.ts";
 import { meant } from "./nearest.ts";
-import type { PolicySet, Rule } from "./rules.ts";
-import { lapsesOf, targetsOf } from "./rules.ts";
+import { lapsesOf, type PolicySet, type Rule, targetsOf } from "./rules.ts";
 
 const quote = (text: string): string => JSON.stringify(text);
 

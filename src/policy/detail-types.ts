@@ -8,10 +8,15 @@ import { flag, list, maybe, setting } from "../setting.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
 import type { Json, JsonObject } from "../spec/rfc8259.ts";
 import { canonicalize } from "../spec/rfc8785.ts";
-import type { Detail } from "../spec/rfc9396.ts";
-import { readDetails } from "../spec/rfc9396.ts";
-import type { DetailField, DetailType, DetailTypes } from "./details.ts";
-import { FIELD_FORMS, isComparable, NARROWINGS } from "./details.ts";
+import { type Detail, readDetails } from "../spec/rfc9396.ts";
+import {
+  type DetailField,
+  type DetailType,
+  type DetailTypes,
+  FIELD_FORMS,
+  isComparable,
+  NARROWINGS,
+} from "./details.ts";
 import { worded } from "./worded.ts";
 
 const quote = (text: string): string => JSON.stringify(text);

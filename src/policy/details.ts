@@ -3,10 +3,8 @@
  * several sides leave together. A type is data; each of its fields is compared by one row of the table.
  */
 import { DETAIL_OBJECTS_MAX, DETAIL_VALUES_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { Detail, DetailValue } from "../spec/rfc9396.ts";
-import { fitsDetails } from "../spec/rfc9396.ts";
+import { err, ok, type Result } from "../result.ts";
+import { type Detail, type DetailValue, fitsDetails } from "../spec/rfc9396.ts";
 import type { Worded } from "./worded.ts";
 
 // --- types ------------------------------------------------------------------------------------------------------

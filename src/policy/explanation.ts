@@ -2,8 +2,7 @@
 import type { Meant } from "../audit/event.ts";
 import type { AccessRequest, Condition, Fallen, Trace } from "./access.ts";
 import type { DetailSide } from "./details.ts";
-import type { KnownNames } from "./nearest.ts";
-import { nearest } from "./nearest.ts";
+import { type KnownNames, nearest } from "./nearest.ts";
 import type { PolicySet } from "./rules.ts";
 
 const CONDITIONS: Record<Condition, string> = {

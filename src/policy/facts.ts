@@ -6,12 +6,10 @@
 import type { AuditEvent, DecisionFacts } from "../audit/event.ts";
 import { FACTS_CONSENTS_MAX } from "../limits/audit.ts";
 import { MODES } from "../modes.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok, sparse } from "../result.ts";
+import { defined, err, ok, type Result, sparse } from "../result.ts";
 import { parseScope } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { RequestedType } from "../spec/rfc8693.ts";
-import { REQUESTED_TYPES } from "../spec/rfc8693.ts";
+import { REQUESTED_TYPES, type RequestedType } from "../spec/rfc8693.ts";
 import type { Detail } from "../spec/rfc9396.ts";
 import type { AccessRequest, Consent, JobBounds, JobInForce, ProvenKeys, Subject } from "./access.ts";
 import type { AskedRequest } from "./decision.ts";

@@ -1,6 +1,5 @@
 /** Checks of a policy (clauses PROD-2.6) for people: targets and providers that no rule leads to. */
-import type { PolicySet, Rule } from "./rules.ts";
-import { hasSubject, isFor, targetsOf } from "./rules.ts";
+import { hasSubject, isFor, type PolicySet, type Rule, targetsOf } from "./rules.ts";
 
 type Providers = { readonly [name: string]: { issuer: string } };
 

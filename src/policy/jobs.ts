@@ -13,21 +13,17 @@ import {
 } from "../limits/jobs.ts";
 import { ACT_HOPS_MAX, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
 import { MODE_NAMES } from "../modes.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { parseDocumentUrl } from "../spec/cimd.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
-import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import { fitsBytes, isJsonObject, parseJson } from "../spec/rfc8259.ts";
+import { fitsBytes, isJsonObject, type Json, type JsonObject, parseJson } from "../spec/rfc8259.ts";
 import { detailsJson } from "../spec/rfc9396.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
 import type { AccessRequest, JobBounds, JobInForce, Origin } from "./access.ts";
 import { detailObjects } from "./detail-types.ts";
-import type { EndingKey, TextDigest } from "./endings.ts";
-import { foreignKeys, selectorKey } from "./endings.ts";
+import { type EndingKey, foreignKeys, selectorKey, type TextDigest } from "./endings.ts";
 import { describeIssue } from "./messages.ts";
-import type { Caller, PolicySet, Target } from "./rules.ts";
-import { candidates } from "./rules.ts";
+import { type Caller, candidates, type PolicySet, type Target } from "./rules.ts";
 import { nameText, shownText } from "./worded.ts";
 
 /** A job of ours. It is never changed: another bound is another job. */

@@ -6,21 +6,24 @@ import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { AccessRequest, Condition, Consent, ConsentUsed, Fallen, Subject } from "./access.ts";
-import type { Bound } from "./binding.ts";
-import { bind, isProven } from "./binding.ts";
-import type { NarrowedDetails } from "./narrow-details.ts";
-import { narrowDetails } from "./narrow-details.ts";
-import type { CodeRule, ExchangeRule, PolicySet, Rule, SubjectRule, Target } from "./rules.ts";
+import { type Bound, bind, isProven } from "./binding.ts";
+import { type NarrowedDetails, narrowDetails } from "./narrow-details.ts";
 import {
   allowsRefresh,
+  type CodeRule,
   clientsOf,
   consentOf,
+  type ExchangeRule,
   endsJobHere,
   hasSubject,
   hopsMaxOf,
   idJagSubjectsOf,
   isFor,
+  type PolicySet,
+  type Rule,
   SELF,
+  type SubjectRule,
+  type Target,
 } from "./rules.ts";
 
 export type Judged = {

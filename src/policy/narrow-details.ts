@@ -4,10 +4,8 @@
  */
 import type { Detail } from "../spec/rfc9396.ts";
 import type { AccessRequest, Condition, Consent, Denied } from "./access.ts";
-import type { FallenDetail, Sides } from "./details.ts";
-import { areCovered, checkConforms, intersectDetails } from "./details.ts";
-import type { PolicySet, Rule, Target } from "./rules.ts";
-import { lapsesOf } from "./rules.ts";
+import { areCovered, checkConforms, type FallenDetail, intersectDetails, type Sides } from "./details.ts";
+import { lapsesOf, type PolicySet, type Rule, type Target } from "./rules.ts";
 
 /** Why the requested details are refused, whatever the rules allow. */
 export function detailsRefuse(

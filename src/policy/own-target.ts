@@ -3,8 +3,7 @@
  * rules like those for any other target.
  */
 import * as v from "valibot";
-import type { TargetFile } from "./rules.ts";
-import { Target } from "./rules.ts";
+import { Target, type TargetFile } from "./rules.ts";
 
 /** Our own protected endpoints, with the scope for each. */
 export const API_PATHS = {

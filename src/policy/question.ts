@@ -4,11 +4,9 @@
  */
 import * as v from "valibot";
 import type { Mode } from "../modes.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import { isScopeToken } from "../spec/rfc6749.ts";
-import type { Json, JsonObject } from "../spec/rfc8259.ts";
-import { isJsonObject } from "../spec/rfc8259.ts";
+import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 import { WrittenBounds } from "./jobs.ts";
 import { describeIssue } from "./messages.ts";
 

@@ -2,16 +2,14 @@
  * One request of the search for what a policy lets be reached (REACH-D-1): a caller presents nothing, a token from
  * elsewhere or one of ours, and the policy decides as at the token endpoint.
  */
-import type { Brought, Mode } from "../modes.ts";
-import { MODES } from "../modes.ts";
+import { type Brought, MODES, type Mode } from "../modes.ts";
 import { defined } from "../result.ts";
 import { mapSubjectThere } from "../spec/identity-chaining.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
 import type { AccessRequest, Allowed, Consent, JobInForce, Origin, ProvenKeys, Subject } from "./access.ts";
 import { decide } from "./decide.ts";
 import { unmet } from "./judge.ts";
-import type { PolicySet, Rule, Target } from "./rules.ts";
-import { consentOf, isFor, SELF, targetsOf } from "./rules.ts";
+import { consentOf, isFor, type PolicySet, type Rule, SELF, type Target, targetsOf } from "./rules.ts";
 
 /** A caller, or one that stands for all with names that the policy does not tell apart; `label` is the pattern then. */
 export type ReachCaller = Pick<

@@ -7,8 +7,17 @@ import { MODES } from "../modes.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { Origin } from "./access.ts";
 import { apiAudience } from "./own-target.ts";
-import type { Exhibit, Obtained, Pair, ReachCaller, Step, World } from "./reach-moves.ts";
-import { FAR_SECONDS, mover, pairOf } from "./reach-moves.ts";
+import {
+  type Exhibit,
+  FAR_SECONDS,
+  mover,
+  type Obtained,
+  type Pair,
+  pairOf,
+  type ReachCaller,
+  type Step,
+  type World,
+} from "./reach-moves.ts";
 import { hasSubject } from "./rules.ts";
 
 export type Search = {

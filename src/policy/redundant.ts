@@ -4,9 +4,10 @@ import { defined } from "../result.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import { isUnbound } from "./binding.ts";
 import { isWithin } from "./details.ts";
-import type { Caller, CodeRule, PolicySet, Rule } from "./rules.ts";
 import {
   asksUser,
+  type Caller,
+  type CodeRule,
   classesOf,
   clientsOf,
   endsJobHere,
@@ -16,6 +17,8 @@ import {
   isFor,
   lapsesOf,
   listsFor,
+  type PolicySet,
+  type Rule,
   targetsOf,
 } from "./rules.ts";
 

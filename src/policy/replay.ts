@@ -3,17 +3,13 @@
  * decision read. It is pure: the policy, and what the rest of the trail says of consents and jobs, are brought.
  */
 import type { AuditEvent } from "../audit/event.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
-import type { Detail } from "../spec/rfc9396.ts";
-import { readDetails } from "../spec/rfc9396.ts";
+import { type Detail, readDetails } from "../spec/rfc9396.ts";
 import type { Consent, JobBounds } from "./access.ts";
-import type { AskedRequest } from "./decision.ts";
-import { decideRequest } from "./decision.ts";
+import { type AskedRequest, decideRequest } from "./decision.ts";
 import type { DetailTypes } from "./details.ts";
-import type { LookUps, Undecided } from "./facts.ts";
-import { askedOf } from "./facts.ts";
+import { askedOf, type LookUps, type Undecided } from "./facts.ts";
 import { boundsFrom } from "./jobs.ts";
 import type { PolicySet } from "./rules.ts";
 

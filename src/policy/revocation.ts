@@ -2,8 +2,7 @@
 import * as v from "valibot";
 import { STRING_BYTES_MAX } from "../limits/input.ts";
 import { ENDED_PAGE, ENDED_PAGE_MAX } from "../limits/tokens.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import { isTrustDomainName } from "../spec/spiffe/id.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";

@@ -4,16 +4,13 @@
  */
 import * as v from "valibot";
 import { ACT_HOPS_MAX } from "../limits/tokens.ts";
-import type { Brought, Mode, ModeWith } from "../modes.ts";
-import { MODE_NAMES, MODES } from "../modes.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { type Brought, MODE_NAMES, MODES, type Mode, type ModeWith } from "../modes.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { flag, maybe, setting } from "../setting.ts";
 import { matchesPattern, prefixesOver } from "../spec/spiffe/id.ts";
 import { compileTypes } from "./detail-types.ts";
 import type { DetailTypes } from "./details.ts";
-import type { KnownNames } from "./nearest.ts";
-import { knownNames, meant } from "./nearest.ts";
+import { type KnownNames, knownNames, meant } from "./nearest.ts";
 import {
   accessToken,
   acknowledgeText,
@@ -30,8 +27,14 @@ import {
   maxChainDepth,
   who,
 } from "./rule-members.ts";
-import type { Partner } from "./targets.ts";
-import { names, PartnerServer, ResourceServer, readPartner, withSharedTitles } from "./targets.ts";
+import {
+  names,
+  type Partner,
+  PartnerServer,
+  ResourceServer,
+  readPartner,
+  withSharedTitles,
+} from "./targets.ts";
 
 // --- rules and targets as written -------------------------------------------------------------------------------
 

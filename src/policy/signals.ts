@@ -2,8 +2,14 @@
 import { SIGNAL_TOKENS_MAX } from "../limits/signals.ts";
 import type { SubjectIdentifier } from "../spec/rfc8417.ts";
 import type { Origin } from "./access.ts";
-import type { Ending, EndingKey, EndingSelector, TextDigest } from "./endings.ts";
-import { cutOffShown, selectorKey } from "./endings.ts";
+import {
+  cutOffShown,
+  type Ending,
+  type EndingKey,
+  type EndingSelector,
+  selectorKey,
+  type TextDigest,
+} from "./endings.ts";
 import { jobIdAt } from "./jobs.ts";
 import type { PolicySet } from "./rules.ts";
 

@@ -4,8 +4,7 @@
  */
 import * as v from "valibot";
 import { AGENT_TITLE_CHARS_MAX, SHOWN_TEXT_CHARS_MAX } from "../limits/input.ts";
-import type { Worded } from "../policy/worded.ts";
-import { inLanguage, shownText, worded, wordings } from "../policy/worded.ts";
+import { inLanguage, shownText, type Worded, worded, wordings } from "../policy/worded.ts";
 import { defined } from "../result.ts";
 import { maybe, setting } from "../setting.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";

@@ -3,36 +3,41 @@
 import type { Reason } from "../audit/reasons.ts";
 import { MACHINE_GRANT_TYPES, USER_GRANT_TYPES } from "../modes.ts";
 import type { Worded } from "../policy/worded.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { ClientDocument, DocumentUrl } from "../spec/cimd.ts";
-import { checkKeysOrigin, documentParser } from "../spec/cimd.ts";
-import type { FetchUrl } from "../spec/rfc3986.ts";
-import { parseFetchUrl } from "../spec/rfc3986.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import { type ClientDocument, checkKeysOrigin, type DocumentUrl, documentParser } from "../spec/cimd.ts";
+import { type FetchUrl, parseFetchUrl } from "../spec/rfc3986.ts";
 import { AUTHORIZATION_CODE } from "../spec/rfc6749.ts";
-import type { Ceiling, ClientMetadata, Registration } from "../spec/rfc7591.ts";
 import {
+  type Ceiling,
+  type ClientMetadata,
   grantedScopes,
   metadataParser,
   OWN_CLASSES,
+  type Registration,
   registerMetadata,
   servedTypes,
 } from "../spec/rfc7591.ts";
-import type { MetadataFailure } from "../spec/rfc7591-errors.ts";
-import { metadataInvalid } from "../spec/rfc7591-errors.ts";
+import { type MetadataFailure, metadataInvalid } from "../spec/rfc7591-errors.ts";
 import { isAccepted } from "../spec/rfc8252.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { fitsBundle } from "../spec/spiffe/client-auth.ts";
-import type { AuthMethod, ClientSource } from "./authentication-methods.ts";
 import {
+  type AuthMethod,
+  type ClientSource,
   hasCredential,
   isServed,
   methodsFrom,
   methodsWith,
   registrableMethods,
 } from "./authentication-methods.ts";
-import type { CredentialFailure, KnownClient, KnownCredentials } from "./client.ts";
-import { bindsBy, detailTypes, makeClient } from "./client.ts";
+import {
+  bindsBy,
+  type CredentialFailure,
+  detailTypes,
+  type KnownClient,
+  type KnownCredentials,
+  makeClient,
+} from "./client.ts";
 import type { Client, Reach, SecretDigest, Settings, SuppliedDocument } from "./settings.ts";
 
 export const parseClientMetadata = metadataParser(methodsFrom("registration"));

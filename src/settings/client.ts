@@ -1,14 +1,15 @@
 /** Reads what is known of a client, from any source, into the client that requests are authenticated against. */
 
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { Jwk } from "../spec/rfc7517.ts";
-import { algorithmsOf, parseJwkSet } from "../spec/rfc7517.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import { algorithmsOf, type Jwk, parseJwkSet } from "../spec/rfc7517.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import type { SubjectMembers, SubjectParameter } from "../spec/rfc8705.ts";
-import { parseRegisteredCertificate, parseSubject } from "../spec/rfc8705.ts";
-import type { AuthMethod, MethodWith } from "./authentication-methods.ts";
-import { hasCredential } from "./authentication-methods.ts";
+import {
+  parseRegisteredCertificate,
+  parseSubject,
+  type SubjectMembers,
+  type SubjectParameter,
+} from "../spec/rfc8705.ts";
+import { type AuthMethod, hasCredential, type MethodWith } from "./authentication-methods.ts";
 import type {
   Client,
   ClientAuth,

@@ -4,10 +4,8 @@
  * the configuration and is never guessed from a value (PXC-D-1).
  */
 import { CERTIFICATE_BYTES_MAX, CERTIFICATES_SENT_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { ClientCertFailure, ForwardedCertificates } from "../spec/rfc9440.ts";
-import { parseClientCert } from "../spec/rfc9440.ts";
+import { err, ok, type Result } from "../result.ts";
+import { type ClientCertFailure, type ForwardedCertificates, parseClientCert } from "../spec/rfc9440.ts";
 
 type Failure =
   | ClientCertFailure

@@ -1,6 +1,5 @@
 /** How the subjects of a trusted issuer are named here. */
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import type { SubjectMapping } from "./settings.ts";
 
 /**

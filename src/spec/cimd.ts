@@ -13,16 +13,12 @@
  */
 
 import { JSON_DEPTH_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { FetchUrl, UrlFailure } from "./rfc3986.ts";
-import { parseFetchUrl } from "./rfc3986.ts";
-import type { ClientMetadata } from "./rfc7591.ts";
-import { givenMembers, isGiven, metadataParser } from "./rfc7591.ts";
+import { err, ok, type Result } from "../result.ts";
+import { type FetchUrl, parseFetchUrl, type UrlFailure } from "./rfc3986.ts";
+import { type ClientMetadata, givenMembers, isGiven, metadataParser } from "./rfc7591.ts";
 import type { MetadataFailure } from "./rfc7591-errors.ts";
 import type { Methods } from "./rfc7591-members.ts";
-import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
-import { isJsonObject, parseJson } from "./rfc8259.ts";
+import { isJsonObject, type Json, type JsonFailure, type JsonObject, parseJson } from "./rfc8259.ts";
 
 export const DRAFT = "draft-ietf-oauth-client-id-metadata-document-02";
 

@@ -14,8 +14,7 @@
  * people/flows/cancel-deferral.ts, people/flows/defer.ts, people/flows/deferrals.ts, people/flows/poll.ts,
  * people/http/account.ts, people/pages/account-page.ts.
  */
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import type { Form } from "./rfc6749.ts";
 
 export const DRAFT = "draft-ietf-oauth-deferred-token-response-01";

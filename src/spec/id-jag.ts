@@ -16,15 +16,11 @@
  * flows/prove-keys.ts, policy/binding.ts, policy/decide.ts, spec/rfc9068.ts.
  */
 
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { Grant } from "./identity-chaining.ts";
-import { buildGrantClaims } from "./identity-chaining.ts";
+import { err, ok, type Result } from "../result.ts";
+import { buildGrantClaims, type Grant } from "./identity-chaining.ts";
 import type { Jws } from "./rfc7515.ts";
-import type { AudienceFailure, ClaimFailure } from "./rfc7519.ts";
-import { checkAudienceContains } from "./rfc7519.ts";
-import type { CheckedGrant, GrantFailure, GrantRule } from "./rfc7523.ts";
-import { checkGrant } from "./rfc7523.ts";
+import { type AudienceFailure, type ClaimFailure, checkAudienceContains } from "./rfc7519.ts";
+import { type CheckedGrant, checkGrant, type GrantFailure, type GrantRule } from "./rfc7523.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
 export const DRAFT = "draft-ietf-oauth-identity-assertion-authz-grant-04";

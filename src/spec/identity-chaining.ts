@@ -12,12 +12,9 @@
 
 import { STRING_BYTES_MAX } from "../limits/input.ts";
 import { CLAIM_VALUES_MAX } from "../limits/tokens.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { Json, JsonObject } from "./rfc8259.ts";
-import { fitsBytes } from "./rfc8259.ts";
-import type { AccessToken, Stated } from "./rfc9068.ts";
-import { claimNames, claimsBuilder } from "./rfc9068.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import { fitsBytes, type Json, type JsonObject } from "./rfc8259.ts";
+import { type AccessToken, claimNames, claimsBuilder, type Stated } from "./rfc9068.ts";
 
 export const DRAFT = "draft-ietf-oauth-identity-chaining-17";
 

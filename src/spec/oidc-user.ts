@@ -2,10 +2,15 @@
  * OpenID Connect Core 1.0 (errata set 2): https://openid.net/specs/openid-connect-core-1_0.html
  * Covers 2 what an ID token says of its user, whether they sign in here or a client presents it.
  */
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
-import { audiences, numberClaim, stringClaim } from "./rfc7519.ts";
+import { err, ok, type Result } from "../result.ts";
+import {
+  type AudienceFailure,
+  audiences,
+  type ClaimFailure,
+  numberClaim,
+  stringClaim,
+  type TimeFailure,
+} from "./rfc7519.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
 /** What is kept of the sign-in: a claim that is absent stays absent (OIDC-D-7). */

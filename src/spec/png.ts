@@ -2,8 +2,7 @@
  * Portable Network Graphics, Third Edition: https://www.w3.org/TR/png-3/
  * Covers 5.2 signature, 5.3 chunk layout, 11.2.1 IHDR, 11.2.4 IEND, 11.3.6.1 acTL, without the checksums and the pixels.
  */
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 
 export type PngFailure = "not_png" | "png_damaged" | "png_animated";
 type Size = { width: number; height: number };

@@ -5,8 +5,7 @@
  * that are compared.
  */
 import { STRING_BYTES_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 
 /** One kind for each cause, so that the audit trail shows what was wrong. */
 export type UrlFailure = {

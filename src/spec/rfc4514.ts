@@ -3,8 +3,7 @@
  * Covers 2 and 3 as far as RFC 8705 2.1.2 needs them: a name as text, and its comparison with a certificate's.
  */
 
-import type { Attribute } from "./rfc5280-names.ts";
-import { lowerCase } from "./rfc5280-names.ts";
+import { type Attribute, lowerCase } from "./rfc5280-names.ts";
 import { decodeUtf8 } from "./rfc8259.ts";
 
 /** The value is text, or its DER in hexadecimal. */

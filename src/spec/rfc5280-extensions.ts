@@ -3,13 +3,15 @@
  * Covers 4.2 extensions: 4.2.1.1 to 4.2.1.3, 4.2.1.9, 4.2.1.12; those that hold names are read in rfc5280-names.ts.
  */
 
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { NameConstraints, SubjectAltNames } from "./rfc5280-names.ts";
-import { readNameConstraints, readSubjectAltNames } from "./rfc5280-names.ts";
-import type { Der } from "./x690.ts";
+import { err, ok, type Result } from "../result.ts";
+import {
+  type NameConstraints,
+  readNameConstraints,
+  readSubjectAltNames,
+  type SubjectAltNames,
+} from "./rfc5280-names.ts";
 import * as der from "./x690.ts";
-import { childrenOf, readBits, readBoolean, readDer, readInteger, readOid } from "./x690.ts";
+import { childrenOf, type Der, readBits, readBoolean, readDer, readInteger, readOid } from "./x690.ts";
 
 type KeyUsage =
   | "digitalSignature"

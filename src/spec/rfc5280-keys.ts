@@ -4,14 +4,11 @@
  * signature algorithms by RFC 4055 5 and 3.1, RFC 5758 3.2, RFC 8410 6.
  */
 
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import { encodeBase64url } from "./rfc7515.ts";
-import type { Jwk } from "./rfc7517.ts";
-import { parseJwk } from "./rfc7517.ts";
-import type { Der } from "./x690.ts";
+import { type Jwk, parseJwk } from "./rfc7517.ts";
 import * as der from "./x690.ts";
-import { childrenOf, readDer, readOctets, readOid } from "./x690.ts";
+import { childrenOf, type Der, readDer, readOctets, readOid } from "./x690.ts";
 
 export type SignatureAlgorithm =
   | { kty: "EC"; hash: Digest }

@@ -6,9 +6,8 @@
 
 import { defined } from "../result.ts";
 import { decodeUtf8 } from "./rfc8259.ts";
-import type { Der } from "./x690.ts";
 import * as der from "./x690.ts";
-import { childrenOf, readAscii, readOid } from "./x690.ts";
+import { childrenOf, type Der, readAscii, readOid } from "./x690.ts";
 
 export type Attribute = {
   type: string;

@@ -4,11 +4,9 @@
  */
 
 import { CERTIFICATE_PATH_MAX, NAME_CHECKS_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import type { Certificate } from "./rfc5280.ts";
-import type { ComparableName } from "./rfc5280-names.ts";
-import { HOST, lowerCase, mailbox } from "./rfc5280-names.ts";
+import { type ComparableName, HOST, lowerCase, mailbox } from "./rfc5280-names.ts";
 import { sameBytes } from "./x690.ts";
 
 /** `at` is the position in the path; the leaf is 0. */

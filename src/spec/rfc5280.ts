@@ -6,18 +6,26 @@
  */
 
 import { CERTIFICATE_BYTES_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { ExtensionFailure, Extensions } from "./rfc5280-extensions.ts";
-import { readExtensions } from "./rfc5280-extensions.ts";
-import type { SignatureAlgorithm, SignatureFailure } from "./rfc5280-keys.ts";
-import { readPublicKey, readSignatureAlgorithm } from "./rfc5280-keys.ts";
-import type { Name } from "./rfc5280-names.ts";
-import { readName } from "./rfc5280-names.ts";
+import { err, ok, type Result } from "../result.ts";
+import { type ExtensionFailure, type Extensions, readExtensions } from "./rfc5280-extensions.ts";
+import {
+  readPublicKey,
+  readSignatureAlgorithm,
+  type SignatureAlgorithm,
+  type SignatureFailure,
+} from "./rfc5280-keys.ts";
+import { type Name, readName } from "./rfc5280-names.ts";
 import type { Jwk } from "./rfc7517.ts";
-import type { DerFailure } from "./x690.ts";
 import * as der from "./x690.ts";
-import { childrenOf, readDer, readInteger, readOctets, readTime, sameBytes } from "./x690.ts";
+import {
+  childrenOf,
+  type DerFailure,
+  readDer,
+  readInteger,
+  readOctets,
+  readTime,
+  sameBytes,
+} from "./x690.ts";
 
 export type Certificate = Extensions & {
   /** The whole certificate is copied, so that the caller's buffer may be reused. */

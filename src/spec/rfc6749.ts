@@ -25,8 +25,7 @@
  * policy/worded.ts; B http/body.ts, http/handler.ts.
  */
 
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import type { Detail } from "./rfc9396.ts";
 
 export const CLIENT_CREDENTIALS = "client_credentials";

@@ -4,8 +4,7 @@
  * Elsewhere: 3 http/bearer.ts; 3.1 http/bearer.ts; 4 spec/rfc6749.ts; 5.2 adapters/crypto/registration-tokens.ts,
  * adapters/crypto/signer.ts, http/answers.ts, policy/rule-members.ts; 5.3 policy/rule-members.ts.
  */
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 
 type BearerFailure = { kind: "credentials_missing" | "scheme_unsupported" | "credentials_malformed" };
 

@@ -5,8 +5,7 @@
  * 2.2 flows/revoke.ts, http/revoke.ts; 2.2.1 flows/revoke.ts, http/errors.ts; 5 http/revoke.ts.
  */
 
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import type { Form } from "./rfc6749.ts";
 
 type TokenFormFailure = { kind: "token_missing" };

@@ -6,8 +6,7 @@
  */
 import ipaddr from "ipaddr.js";
 import { FORWARDED_NODE_CHARS_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import { stripBlanks } from "./rfc9110.ts";
 
 /** The fields in which a proxy may tell the address of its client. */

@@ -9,10 +9,15 @@
  */
 
 import { CLAIMS_DEPTH_MAX, JSON_DEPTH_MAX, JWT_BYTES_MAX, KID_CHARS_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { JsonFailure, JsonObject, Utf8Failure } from "./rfc8259.ts";
-import { decodeUtf8, isJsonObject, parseJson } from "./rfc8259.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import {
+  decodeUtf8,
+  isJsonObject,
+  type JsonFailure,
+  type JsonObject,
+  parseJson,
+  type Utf8Failure,
+} from "./rfc8259.ts";
 
 export type JwsHeader = {
   alg: string;

@@ -8,12 +8,9 @@
  */
 
 import { JSON_DEPTH_MAX, KEYS_MAX, KID_CHARS_MAX, RSA_BITS_MAX, RSA_BITS_MIN } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { JwsHeader } from "./rfc7515.ts";
-import { decodeBase64url } from "./rfc7515.ts";
-import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
-import { isJsonObject, parseJson } from "./rfc8259.ts";
+import { err, ok, type Result } from "../result.ts";
+import { decodeBase64url, type JwsHeader } from "./rfc7515.ts";
+import { isJsonObject, type Json, type JsonFailure, type JsonObject, parseJson } from "./rfc8259.ts";
 
 type Named = { kid?: string; alg?: string };
 export type EcJwk = Named & { kty: "EC"; crv: string; x: string; y: string };

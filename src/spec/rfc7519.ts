@@ -8,8 +8,7 @@
  * spec/rfc7515.ts; 12 spec/rfc9068.ts.
  */
 
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
 type TimeClaim = "exp" | "nbf" | "iat";

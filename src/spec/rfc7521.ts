@@ -6,10 +6,8 @@
  * 6.2 spec/rfc7523.ts.
  */
 
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
-import type { Form } from "./rfc6749.ts";
-import { parseAuthorization } from "./rfc6749.ts";
+import { defined, err, ok, type Result } from "../result.ts";
+import { type Form, parseAuthorization } from "./rfc6749.ts";
 import { parseJws } from "./rfc7515.ts";
 
 export type PresentedSecret = { by: "basic" | "body"; clientId: string; secret: string };

@@ -11,13 +11,18 @@
  */
 
 import { ASSERTION_SECONDS_MAX } from "../limits/tokens.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { parseScope } from "./rfc6749.ts";
 import type { Jws } from "./rfc7515.ts";
-import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
-import { checkSoleAudience, checkTimes, stringClaim, stringOrUriClaim } from "./rfc7519.ts";
-import type { JwtAlgorithmFailure, JwtKindFailure, JwtTypeFailure } from "./rfc8725.ts";
+import {
+  type AudienceFailure,
+  type ClaimFailure,
+  checkSoleAudience,
+  checkTimes,
+  stringClaim,
+  stringOrUriClaim,
+  type TimeFailure,
+} from "./rfc7519.ts";
 import {
   ASSERTION_ALGORITHMS,
   CLIENT_AUTHENTICATION,
@@ -25,6 +30,9 @@ import {
   checkKind,
   checkType,
   JWT_TYPES,
+  type JwtAlgorithmFailure,
+  type JwtKindFailure,
+  type JwtTypeFailure,
 } from "./rfc8725.ts";
 
 // --- client assertions (2.2, 3) ---------------------------------------------------------------------------------

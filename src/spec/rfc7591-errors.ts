@@ -3,8 +3,7 @@
  * Covers 3.2.2 the errors of client metadata, in registrations and updates.
  */
 import { err } from "../result.ts";
-import type { Members } from "./rfc7591-members.ts";
-import { membersFor } from "./rfc7591-members.ts";
+import { type Members, membersFor } from "./rfc7591-members.ts";
 
 const RULES = {
   not_an_object: "the client metadata are not a JSON object",

@@ -6,13 +6,11 @@
 import * as v from "valibot";
 import { CLIENT_NAME_CHARS_MAX, METADATA_LIST_MAX } from "../limits/clients.ts";
 import { CERTIFICATE_BYTES_MAX, JWT_BYTES_MAX, STRING_BYTES_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 import { parseScope } from "./rfc6749.ts";
 import { algorithmsOf, parseJwk, RSA_ALGORITHMS, readJwkSet, SECRET_MEMBERS } from "./rfc7517.ts";
-import type { Json, JsonObject } from "./rfc8259.ts";
-import { isJsonObject } from "./rfc8259.ts";
+import { isJsonObject, type Json, type JsonObject } from "./rfc8259.ts";
 import { parseRegisteredCertificate, SUBJECT_PARAMETERS } from "./rfc8705.ts";
 import { ASSERTION_ALGORITHMS } from "./rfc8725.ts";
 import { parsePattern } from "./spiffe/id.ts";

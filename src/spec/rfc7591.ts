@@ -12,13 +12,17 @@
  */
 import * as v from "valibot";
 import { METADATA_LIST_MAX } from "../limits/clients.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { AUTHORIZATION_CODE, REFRESH_TOKEN } from "./rfc6749.ts";
-import type { MetadataFailure, MetadataReason } from "./rfc7591-errors.ts";
-import { metadataInvalid } from "./rfc7591-errors.ts";
-import type { Credential, Members, Methods } from "./rfc7591-members.ts";
-import { HUMAN_READABLE, membersFor, parseKeys } from "./rfc7591-members.ts";
+import { type MetadataFailure, type MetadataReason, metadataInvalid } from "./rfc7591-errors.ts";
+import {
+  type Credential,
+  HUMAN_READABLE,
+  type Members,
+  type Methods,
+  membersFor,
+  parseKeys,
+} from "./rfc7591-members.ts";
 import { readRedirectUri } from "./rfc8252.ts";
 import type { Json, JsonObject } from "./rfc8259.ts";
 import { parseSubject } from "./rfc8705.ts";

@@ -9,10 +9,8 @@
  */
 
 import { STRING_BYTES_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { ok } from "../result.ts";
-import type { MetadataFailure } from "./rfc7591-errors.ts";
-import { metadataInvalid } from "./rfc7591-errors.ts";
+import { ok, type Result } from "../result.ts";
+import { type MetadataFailure, metadataInvalid } from "./rfc7591-errors.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
 const OF_SERVER: readonly string[] = [

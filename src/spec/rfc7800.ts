@@ -3,8 +3,7 @@
  * Covers 3.1 the claim `cnf`, with the members of RFC 8705 section 3.1 and RFC 9449 section 6.1.
  * Elsewhere: 3.1 policy/binding.ts.
  */
-import type { JsonObject } from "./rfc8259.ts";
-import { isJsonObject } from "./rfc8259.ts";
+import { isJsonObject, type JsonObject } from "./rfc8259.ts";
 
 /** RFC7800-3.1-v1: one key, by its thumbprint (`jkt`) or by that of its certificate; SHA-256 in base64url. */
 export type Confirmation = { readonly jkt: string } | { readonly "x5t#S256": string };

@@ -5,8 +5,7 @@
  */
 
 import { STRING_BYTES_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
 
 type RedirectUriFailure = {

@@ -5,8 +5,7 @@
  * surrogate, finite numbers, bounded nesting.
  */
 
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [name: string]: Json };

@@ -7,13 +7,11 @@
  */
 
 import { JSON_DEPTH_MAX, SHOWN_TEXT_CHARS_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { DEFERRAL_CODE } from "./deferred-token-response.ts";
 import { EXPIRATION_TYPES } from "./refresh-token-expiration.ts";
 import { parseFetchUrl } from "./rfc3986.ts";
-import type { Json, JsonFailure, JsonObject } from "./rfc8259.ts";
-import { isJsonObject, parseJson } from "./rfc8259.ts";
+import { isJsonObject, type Json, type JsonFailure, type JsonObject, parseJson } from "./rfc8259.ts";
 
 // --- ours (2) ---------------------------------------------------------------------------------------------------
 

@@ -5,15 +5,18 @@
  * jwt_id and complex of SSF 1.0, 3.
  * Elsewhere: 4 spec/rfc8725.ts; 5.1 adapters/signals/tell.ts; 5.3 adapters/audit/chain.ts, cli/audit/export.ts.
  */
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import type { Jws } from "./rfc7515.ts";
-import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
-import { checkAudienceContains, numberClaim, stringClaim } from "./rfc7519.ts";
-import type { JsonObject } from "./rfc8259.ts";
-import { isJsonObject } from "./rfc8259.ts";
-import type { JwtKindFailure, JwtTypeFailure } from "./rfc8725.ts";
-import { checkKind, checkType } from "./rfc8725.ts";
+import {
+  type AudienceFailure,
+  type ClaimFailure,
+  checkAudienceContains,
+  numberClaim,
+  stringClaim,
+  type TimeFailure,
+} from "./rfc7519.ts";
+import { isJsonObject, type JsonObject } from "./rfc8259.ts";
+import { checkKind, checkType, type JwtKindFailure, type JwtTypeFailure } from "./rfc8725.ts";
 
 /** RFC8417-2.3-2: the `typ` of a SET; its media type is this with `application/` before it. */
 export const SECURITY_EVENT = "secevent+jwt";

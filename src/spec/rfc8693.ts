@@ -12,11 +12,9 @@
  */
 
 import { ACT_BYTES_MAX, ACT_HOPS_MAX } from "../limits/tokens.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import type { Form } from "./rfc6749.ts";
-import type { Json, JsonObject } from "./rfc8259.ts";
-import { fitsBytes, isJsonObject } from "./rfc8259.ts";
+import { fitsBytes, isJsonObject, type Json, type JsonObject } from "./rfc8259.ts";
 import { isPlatformName } from "./workload-grant.ts";
 
 /** RFC8693-2.1-1: the `grant_type` of a token exchange. */

@@ -16,16 +16,12 @@
 
 import ipaddr from "ipaddr.js";
 import { STRING_BYTES_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { ExpectedAttribute } from "./rfc4514.ts";
-import { isSameName, parseDistinguishedName } from "./rfc4514.ts";
-import type { Certificate, CertificateFailure } from "./rfc5280.ts";
-import { parseCertificate } from "./rfc5280.ts";
+import { err, ok, type Result } from "../result.ts";
+import { type ExpectedAttribute, isSameName, parseDistinguishedName } from "./rfc4514.ts";
+import { type Certificate, type CertificateFailure, parseCertificate } from "./rfc5280.ts";
 import { lowerCase } from "./rfc5280-names.ts";
 import { parseJwk } from "./rfc7517.ts";
-import type { Json, JsonObject } from "./rfc8259.ts";
-import { isJsonObject } from "./rfc8259.ts";
+import { isJsonObject, type Json, type JsonObject } from "./rfc8259.ts";
 import { sameBytes } from "./x690.ts";
 
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";

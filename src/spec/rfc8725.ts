@@ -13,10 +13,8 @@
  * spec/rfc7515.ts.
  */
 
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { JwsHeader } from "./rfc7515.ts";
-import { mediaType } from "./rfc7515.ts";
+import { err, ok, type Result } from "../result.ts";
+import { type JwsHeader, mediaType } from "./rfc7515.ts";
 import type { JsonObject } from "./rfc8259.ts";
 
 /** RFC 10070: the type of a JWT by which a client authenticates. */

@@ -10,12 +10,9 @@
 
 import { ISSUED_TOKEN_BYTES_MAX } from "../limits/tokens.ts";
 import type { Confirmation } from "./rfc7800.ts";
-import type { Json, JsonObject } from "./rfc8259.ts";
-import { fitsBytes } from "./rfc8259.ts";
-import type { Chain } from "./rfc8693.ts";
-import { buildAct } from "./rfc8693.ts";
-import type { Detail } from "./rfc9396.ts";
-import { detailsJson } from "./rfc9396.ts";
+import { fitsBytes, type Json, type JsonObject } from "./rfc8259.ts";
+import { buildAct, type Chain } from "./rfc8693.ts";
+import { type Detail, detailsJson } from "./rfc9396.ts";
 
 /** RFC9068-2.1-5, RFC9068-2.1-6: the `typ` of an access token, in its short form. */
 export const AT_JWT = "at+jwt";

@@ -17,10 +17,8 @@ import {
   DETAILS_BYTES_MAX,
   DETAILS_DEPTH_MAX,
 } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { Json } from "./rfc8259.ts";
-import { fitsBytes, isJsonObject, parseJson } from "./rfc8259.ts";
+import { err, ok, type Result } from "../result.ts";
+import { fitsBytes, isJsonObject, type Json, parseJson } from "./rfc8259.ts";
 import { canonicalize } from "./rfc8785.ts";
 
 export type DetailValue = string | number | boolean | readonly string[];

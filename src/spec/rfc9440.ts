@@ -6,8 +6,7 @@
  */
 
 import { CERTIFICATE_BYTES_MAX, CERTIFICATES_SENT_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import { stripBlanks } from "./rfc9110.ts";
 
 /** RFC9440-2.3-7: several lines of a field come as one text, joined by commas; undefined without the field. */

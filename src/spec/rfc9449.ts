@@ -18,18 +18,21 @@
  */
 import { PROOF_JTI_CHARS_MAX } from "../limits/input.ts";
 import { PROOF_SECONDS_MAX } from "../limits/tokens.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 import { normalizeHttps } from "./rfc3986.ts";
-import type { Jws, JwsFailure } from "./rfc7515.ts";
-import { parseJws } from "./rfc7515.ts";
-import type { Jwk, JwkFailure } from "./rfc7517.ts";
-import { parseJwk, SECRET_MEMBERS } from "./rfc7517.ts";
-import type { ClaimFailure, TimeFailure } from "./rfc7519.ts";
-import { numberClaim, stringClaim } from "./rfc7519.ts";
+import { type Jws, type JwsFailure, parseJws } from "./rfc7515.ts";
+import { type Jwk, type JwkFailure, parseJwk, SECRET_MEMBERS } from "./rfc7517.ts";
+import { type ClaimFailure, numberClaim, stringClaim, type TimeFailure } from "./rfc7519.ts";
 import { isJsonObject } from "./rfc8259.ts";
-import type { JwtAlgorithmFailure, JwtKindFailure, JwtTypeFailure } from "./rfc8725.ts";
-import { checkAlgorithm, checkKind, checkType, JWT_TYPES } from "./rfc8725.ts";
+import {
+  checkAlgorithm,
+  checkKind,
+  checkType,
+  JWT_TYPES,
+  type JwtAlgorithmFailure,
+  type JwtKindFailure,
+  type JwtTypeFailure,
+} from "./rfc8725.ts";
 
 type ProofFailure =
   | { kind: "repeated" }

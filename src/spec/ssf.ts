@@ -8,10 +8,8 @@
  * adapters/signals/sender.ts, adapters/signals/tell.ts, flows/receive-signal.ts, http/signals.ts, policy/endings.ts,
  * policy/signals.ts.
  */
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
-import type { Json, JsonObject } from "./rfc8259.ts";
-import { isJsonObject } from "./rfc8259.ts";
+import { err, ok, type Result } from "../result.ts";
+import { isJsonObject, type Json, type JsonObject } from "./rfc8259.ts";
 import type { ReceivedEvent } from "./rfc8417.ts";
 
 const CAEP = "https://schemas.openid.net/secevent/caep/event-type";

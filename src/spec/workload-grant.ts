@@ -3,18 +3,21 @@
  * Covers WAG 4 the name of an agent, 5.1 the claims of its platform's JWT, 6 the registrations of platforms.
  */
 import { PLATFORM_ID_BYTES_MAX, WORKLOAD_NAME_CLAIMS_MAX, WORKLOAD_SUB_CHARS_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { defined, err, ok } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { parseScope } from "./rfc6749.ts";
 import type { Jws } from "./rfc7515.ts";
-import type { AudienceFailure, ClaimFailure, TimeFailure } from "./rfc7519.ts";
-import { checkSoleAudience, checkTimes, numberClaim, stringClaim } from "./rfc7519.ts";
-import type { BoundTo } from "./rfc7800.ts";
-import { readConfirmation } from "./rfc7800.ts";
-import type { Json, JsonObject } from "./rfc8259.ts";
-import { isJsonObject } from "./rfc8259.ts";
-import type { JwtTypeFailure } from "./rfc8725.ts";
-import { checkKind, checkType } from "./rfc8725.ts";
+import {
+  type AudienceFailure,
+  type ClaimFailure,
+  checkSoleAudience,
+  checkTimes,
+  numberClaim,
+  stringClaim,
+  type TimeFailure,
+} from "./rfc7519.ts";
+import { type BoundTo, readConfirmation } from "./rfc7800.ts";
+import { isJsonObject, type Json, type JsonObject } from "./rfc8259.ts";
+import { checkKind, checkType, type JwtTypeFailure } from "./rfc8725.ts";
 import { parsePattern, parseSpiffeId } from "./spiffe/id.ts";
 
 export const DRAFT = "draft-carleton-workload-authz-grant-02";

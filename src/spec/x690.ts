@@ -5,8 +5,7 @@
  */
 
 import { DER_DEPTH_MAX } from "../limits/input.ts";
-import type { Result } from "../result.ts";
-import { err, ok } from "../result.ts";
+import { err, ok, type Result } from "../result.ts";
 
 export type Der = {
   /** The identifier octet: class, form and number. */

@@ -4,8 +4,7 @@
  * all instances agree and only the database differs.
  */
 import type { InstanceName } from "../adapters/audit/instance-name.ts";
-import type { ClockState } from "../adapters/store/clock-difference.ts";
-import { judgeClock, measureClock } from "../adapters/store/clock-difference.ts";
+import { type ClockState, judgeClock, measureClock } from "../adapters/store/clock-difference.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { Notice } from "../http/log-events.ts";
 import { CLOCK_LOOK_MS } from "../limits/process.ts";

@@ -1,7 +1,6 @@
 /** The configuration that is in force: since when, whether a later one was refused, and what of it ends by itself. */
 import type { Config } from "../config/config.ts";
-import type { Dated } from "../config/dated.ts";
-import { datedOf } from "../config/dated.ts";
+import { type Dated, datedOf } from "../config/dated.ts";
 import type { ConfigurationState } from "../http/operations.ts";
 import { DAY_SECONDS, END_WARNING_DAYS } from "../limits/process.ts";
 import type { Clock } from "../ports.ts";

@@ -6,15 +6,18 @@
 import type { Checkpoints } from "../adapters/audit/checkpoints.ts";
 import { keepClosings } from "../adapters/audit/closings.ts";
 import type { KnownHead, LogBehind } from "../adapters/audit/compare-witness.ts";
-import type { InstanceName, NameOptions } from "../adapters/audit/instance-name.ts";
-import { NameInUse, readWhileHeld, takeName } from "../adapters/audit/instance-name.ts";
-import type { JournalOptions, OpenJournal } from "../adapters/audit/journal.ts";
-import { LogEnded, openJournal } from "../adapters/audit/journal.ts";
+import {
+  type InstanceName,
+  NameInUse,
+  type NameOptions,
+  readWhileHeld,
+  takeName,
+} from "../adapters/audit/instance-name.ts";
+import { type JournalOptions, LogEnded, type OpenJournal, openJournal } from "../adapters/audit/journal.ts";
 import type { Witness } from "../adapters/audit/witness.ts";
 import { hash } from "../adapters/crypto/hash.ts";
 import { random } from "../adapters/crypto/random.ts";
-import type { AtStart } from "../adapters/store/open.ts";
-import { openStore } from "../adapters/store/open.ts";
+import { type AtStart, openStore } from "../adapters/store/open.ts";
 import { describeReplication } from "../adapters/store/replication.ts";
 import type { EventLog, Store } from "../adapters/store/store.ts";
 import type { Config } from "../config/config.ts";

@@ -3,8 +3,7 @@
  * where none was for a while. Without one that signs tokens an instance is not ready, as it gives none out.
  */
 import type { KeyCustody } from "../adapters/crypto/seal.ts";
-import type { PeriodicWork } from "../adapters/periodic.ts";
-import { runPeriodically } from "../adapters/periodic.ts";
+import { type PeriodicWork, runPeriodically } from "../adapters/periodic.ts";
 import { KeyServiceUnavailable } from "../adapters/remote/key-service.ts";
 import type { Watch } from "../http/operations.ts";
 import { KEY_SERVICE_FAILURES_MAX, KEY_SERVICE_LOOK_MS, KEY_SERVICE_QUIET_MS } from "../limits/keys.ts";

@@ -1,17 +1,14 @@
 /** The signing keys of this process: opened at the start, and looked at every few seconds. */
 import type { OpenJournal } from "../adapters/audit/journal.ts";
-import type { KeyRing } from "../adapters/crypto/key-ring.ts";
-import { openKeyRing } from "../adapters/crypto/key-ring.ts";
+import { type KeyRing, openKeyRing } from "../adapters/crypto/key-ring.ts";
 import type { KeyCustody } from "../adapters/crypto/seal.ts";
-import type { PeriodicWork } from "../adapters/periodic.ts";
-import { runPeriodically } from "../adapters/periodic.ts";
+import { type PeriodicWork, runPeriodically } from "../adapters/periodic.ts";
 import type { Store } from "../adapters/store/store.ts";
 import type { Watch } from "../http/operations.ts";
 import { KEY_POLL_SECONDS } from "../limits/keys.ts";
 import type { Clock, Timers } from "../ports.ts";
 import { defined } from "../result.ts";
-import type { KeyFacts } from "../settings/key-life.ts";
-import { keysInUse, nextChange } from "../settings/key-life.ts";
+import { type KeyFacts, keysInUse, nextChange } from "../settings/key-life.ts";
 import type { KeySchedule } from "../settings/sections.ts";
 import type { Settings } from "../settings/settings.ts";
 import { watchKeyService } from "./key-service.ts";

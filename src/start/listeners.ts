@@ -5,12 +5,9 @@ import type { Config, Listener } from "../config/config.ts";
 import type { HandshakeCertificates } from "../http/connections.ts";
 import type { Handler } from "../http/handler.ts";
 import type { LogEntry } from "../http/log.ts";
-import type { Operations, Watch } from "../http/operations.ts";
-import { serveOperations } from "../http/operations.ts";
-import type { TrustedProxy } from "../http/proxy.ts";
-import { behindProxy, isProxy } from "../http/proxy.ts";
-import type { ServeOptions, Server } from "../http/serve.ts";
-import { serve } from "../http/serve.ts";
+import { type Operations, serveOperations, type Watch } from "../http/operations.ts";
+import { behindProxy, isProxy, type TrustedProxy } from "../http/proxy.ts";
+import { type ServeOptions, type Server, serve } from "../http/serve.ts";
 import { endOfCertificate } from "../http/tls.ts";
 import {
   CONNECTIONS_PER_SOURCE_MAX,
@@ -18,8 +15,7 @@ import {
   PROXY_UNPROVEN_PER_SOURCE_MAX,
 } from "../limits/connections.ts";
 import { defined } from "../result.ts";
-import type { Refusal } from "./capacity.ts";
-import { connectionsOfSource, fitConnections, tellRefusals } from "./capacity.ts";
+import { connectionsOfSource, fitConnections, type Refusal, tellRefusals } from "./capacity.ts";
 import type { Log } from "./log.ts";
 import { StartRefused } from "./refused.ts";
 import type { Service } from "./service.ts";

@@ -2,10 +2,14 @@
  * What the process writes: in the production profile one JSON object a line, all on standard output; on a terminal and in
  * the development profile its notices are prose, and errors are on standard error.
  */
-import type { LogStatus } from "../adapters/line-writer.ts";
-import { makeLineWriter, writeTo } from "../adapters/line-writer.ts";
-import type { CheckpointEntry, FetchEntry, LogEntry } from "../http/log.ts";
-import { formatLogEntry, tellOnceASecond } from "../http/log.ts";
+import { type LogStatus, makeLineWriter, writeTo } from "../adapters/line-writer.ts";
+import {
+  type CheckpointEntry,
+  type FetchEntry,
+  formatLogEntry,
+  type LogEntry,
+  tellOnceASecond,
+} from "../http/log.ts";
 import type { Notice } from "../http/log-events.ts";
 
 export type Log = {

@@ -2,8 +2,7 @@
 import type { OpenPeople, People } from "../http/people.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Log } from "./log.ts";
-import type { RemoteOptions } from "./remote.ts";
-import { printFetch } from "./remote.ts";
+import { printFetch, type RemoteOptions } from "./remote.ts";
 
 type PeopleWing = {
   /** The wing; undefined until it is loaded. */

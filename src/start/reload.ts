@@ -2,13 +2,10 @@
  * New settings while the server runs. SIGHUP reads the configuration and all files that it names again; the files alone are
  * looked at every few seconds. Either is taken as one step or not at all.
  */
-import type { Config } from "../config/config.ts";
-import { loadConfig } from "../config/config.ts";
-import type { FileDigests } from "../config/watched.ts";
-import { digestsOf, isSame } from "../config/watched.ts";
+import { type Config, loadConfig } from "../config/config.ts";
+import { digestsOf, type FileDigests, isSame } from "../config/watched.ts";
 import { FILES_LOOK_MS } from "../limits/process.ts";
-import type { Result } from "../result.ts";
-import { defined } from "../result.ts";
+import { defined, type Result } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import { changedSettings } from "./changed-settings.ts";
 import type { InForce } from "./in-force.ts";

@@ -4,15 +4,19 @@
  */
 
 import type { Closing, KeptClosing } from "../adapters/audit/closings.ts";
-import type { KnownHead, LogBehind, WitnessComparison } from "../adapters/audit/compare-witness.ts";
-import { compareLog, compareWithWitness } from "../adapters/audit/compare-witness.ts";
+import {
+  compareLog,
+  compareWithWitness,
+  type KnownHead,
+  type LogBehind,
+  type WitnessComparison,
+} from "../adapters/audit/compare-witness.ts";
 import type { Loss, OpenJournal } from "../adapters/audit/journal.ts";
 import type { RestoredMark, Store } from "../adapters/store/store.ts";
 import type { AuditEvent } from "../audit/event.ts";
 import { STORE_LOOK_MS, STORE_RETRY_MS, WRITE_AGAIN_TRIES_MAX } from "../limits/store.ts";
 import { buildEnding } from "../policy/endings.ts";
-import type { Clock, Hash, Timers } from "../ports.ts";
-import { StoreUnavailable } from "../ports.ts";
+import { type Clock, type Hash, StoreUnavailable, type Timers } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import { defined } from "../result.ts";
 import type { Log } from "./log.ts";

@@ -1,8 +1,6 @@
 /** The witness of the audit trail, as the process starts it: opened, its changes of state told. */
-import type { LastWritten } from "../adapters/audit/last-written.ts";
-import { openLastWritten } from "../adapters/audit/last-written.ts";
-import type { Witness } from "../adapters/audit/witness.ts";
-import { openWitness, printingWitness } from "../adapters/audit/witness.ts";
+import { type LastWritten, openLastWritten } from "../adapters/audit/last-written.ts";
+import { openWitness, printingWitness, type Witness } from "../adapters/audit/witness.ts";
 import { describeFileCode } from "../adapters/store/fault-codes.ts";
 import type { WitnessPlace } from "../settings/settings.ts";
 import type { Log } from "./log.ts";

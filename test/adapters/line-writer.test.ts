@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { makeLineWriter } from "../../src/adapters/line-writer.ts";
 import { LOG_RETRY_MS, LOG_WAITING_BYTES_MAX } from "../../src/limits/process.ts";
 

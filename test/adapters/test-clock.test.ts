@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { openTestClock } from "../../src/adapters/test-clock.ts";
 import { until } from "../support/until.ts";
 

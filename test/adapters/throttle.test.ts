@@ -7,8 +7,7 @@ import * as v from "valibot";
 import { makeClock } from "../../src/adapters/clock.ts";
 import { makeThrottle } from "../../src/adapters/throttle.ts";
 import type { Throttle } from "../../src/ports.ts";
-import type { Limits } from "../../src/settings/sections.ts";
-import { LimitsFile } from "../../src/settings/sections.ts";
+import { type Limits, LimitsFile } from "../../src/settings/sections.ts";
 
 const HERE = "192.0.2.1";
 const THERE = "192.0.2.2";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AuditEvent } from "../../src/audit/event.ts";
-import { GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
+import { type AuditEvent, GENESIS_PREV, sealEvent } from "../../src/audit/event.ts";
 
 const event: AuditEvent = { type: "token_exchange.delegation", outcome: "allow", reason: "rule_match" };
 const place = { log: "as-1", seq: 4812, id: "0199f3c2-7a", timeMs: 1790000000120, prev: GENESIS_PREV };

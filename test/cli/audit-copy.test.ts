@@ -5,15 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import postgres from "postgres";
-import type { HostRun } from "../../scripts/command-line.ts";
-import { runCommandLine } from "../../scripts/command-line.ts";
+import { type HostRun, runCommandLine } from "../../scripts/command-line.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { startServer } from "../../scripts/server-process.ts";
 import { openCopy, openStore } from "../../src/adapters/store/open.ts";
 import { hasLook } from "../../src/cli/audit/copy.ts";
 import type { Admin } from "../../src/cli/command.ts";
-import type { Postgres } from "../support/postgres.ts";
-import { freshDatabase, startPostgres } from "../support/postgres.ts";
+import { freshDatabase, type Postgres, startPostgres } from "../support/postgres.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
 

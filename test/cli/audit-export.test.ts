@@ -4,11 +4,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { generateKeyPair, SignJWT } from "jose";
-import type { HostRun } from "../../scripts/command-line.ts";
-import { runCommandLine } from "../../scripts/command-line.ts";
+import { type HostRun, runCommandLine } from "../../scripts/command-line.ts";
 import { eventHash } from "../../src/adapters/audit/chain.ts";
 import { startRetention } from "../../src/adapters/audit/retention.ts";
 import { openWitness } from "../../src/adapters/audit/witness.ts";
@@ -16,8 +14,7 @@ import { hash } from "../../src/adapters/crypto/hash.ts";
 import { KeysUnusable } from "../../src/adapters/crypto/seal.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import { GENESIS_PREV } from "../../src/audit/event.ts";
-import type { Files } from "../../src/cli/audit/export.ts";
-import { verifyAudit } from "../../src/cli/audit/export.ts";
+import { type Files, verifyAudit } from "../../src/cli/audit/export.ts";
 import { LogProof } from "../../src/cli/audit/log-proof.ts";
 import { verifyLogs } from "../../src/cli/audit/trail.ts";
 import { defined } from "../../src/result.ts";
@@ -26,8 +23,7 @@ import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 import { runCommand, spawnCommandLine } from "../support/host.ts";
-import type { Trail } from "../support/trail.ts";
-import { EVENT, exportOf, makeTrail, record, TRAIL_KEY } from "../support/trail.ts";
+import { EVENT, exportOf, makeTrail, record, TRAIL_KEY, type Trail } from "../support/trail.ts";
 
 type Material = { events: string[]; checkpoints: string[]; witness: string[]; jwks: object; folder: string };
 

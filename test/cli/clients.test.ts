@@ -4,10 +4,8 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
-import type { HostRun } from "../../scripts/command-line.ts";
-import { runCommandLine } from "../../scripts/command-line.ts";
+import { after, before, type TestContext, test } from "node:test";
+import { type HostRun, runCommandLine } from "../../scripts/command-line.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock } from "../../src/adapters/clock.ts";
@@ -26,8 +24,7 @@ import { makeInitialToken, makeRegistered } from "../adapters/store/registration
 import { makeClient } from "../adapters/store/store.contract.ts";
 import { parseCommand, runCommand, spawnCommandLine } from "../support/host.ts";
 import { migratedFile } from "../support/migrated.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import { stop } from "../support/stop.ts";
 
 const PLANNER = "spiffe://td.example/agents/planner";

@@ -1,12 +1,10 @@
 /** `mandate tokens disabled`: who is kept out now, since when, by which event and by whom. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { hash } from "../../src/adapters/crypto/hash.ts";
 import { readEvent } from "../../src/audit/columns.ts";
 import { readCandidates } from "../../src/cli/disabled.ts";
-import type { EndingEvent } from "../../src/flows/endings.ts";
-import { enableSubject, recordEnding } from "../../src/flows/endings.ts";
+import { type EndingEvent, enableSubject, recordEnding } from "../../src/flows/endings.ts";
 import { liftDisabled } from "../../src/policy/endings.ts";
 import type { Settings } from "../../src/settings/settings.ts";
 import { parseCommand, runCommand } from "../support/host.ts";

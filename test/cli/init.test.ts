@@ -18,16 +18,14 @@ import { PassThrough } from "node:stream";
 import { after, before, test } from "node:test";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { send } from "../../scripts/http-client.ts";
+import { type Answer, send } from "../../scripts/http-client.ts";
 import { freePorts } from "../../scripts/server-process.ts";
 import { openTerminal } from "../../src/cli/init/prompt.ts";
 import { INIT } from "../../src/cli/init/usage.ts";
 import { init } from "../../src/cli/init.ts";
 import { readGiven } from "../../src/cli/options.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
 

@@ -11,8 +11,7 @@ import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Travellers } from "../support/travellers.ts";
-import { API, LEGACY, openToTravellers, PARTNER, SECRET } from "../support/travellers.ts";
+import { API, LEGACY, openToTravellers, PARTNER, SECRET, type Travellers } from "../support/travellers.ts";
 import { workload } from "../support/world.ts";
 
 type Service = Awaited<ReturnType<typeof makeService>>;

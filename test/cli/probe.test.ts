@@ -3,23 +3,19 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
-import type { ServerOptions } from "node:https";
-import { createServer } from "node:https";
+import { createServer, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../scripts/http-client.ts";
-import { send } from "../../scripts/http-client.ts";
+import { type Answer, send } from "../../scripts/http-client.ts";
 import type { Command } from "../../src/cli/command.ts";
 import type { Probed, Row } from "../../src/cli/probe/row.ts";
 import { metadataUrl, OLD_TLS, ROWS } from "../../src/cli/probe/rows.ts";
 import { parseCommand } from "../support/host.ts";
 import { files, forPeople } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { ISSUER, makeWorld } from "../support/world.ts";
+import { ISSUER, makeWorld, type World } from "../support/world.ts";
 
 /** What our server answers to each row, once for all breaks. */
 const answers = new Map<Row, Answer>();

@@ -1,14 +1,21 @@
 /** `mandate tokens`: on the store of a running service. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { HostRun } from "../../scripts/command-line.ts";
-import { runCommandLine } from "../../scripts/command-line.ts";
+import { type HostRun, runCommandLine } from "../../scripts/command-line.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { parseCommand, spawnCommandLine } from "../support/host.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Service } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  IDP,
+  ISSUER,
+  JWT,
+  type Service,
+  workload,
+} from "../support/world.ts";
 
 const SECRET = "admin-tokens-admin-tokens-12345678";
 const planner = workload("agents/planner");

@@ -4,8 +4,7 @@ import { test } from "node:test";
 import * as v from "valibot";
 import { readEncryptionKey, readKeySchedule, readOtherEncryptionKey } from "../../src/config/keys.ts";
 import { makeReader } from "../../src/config/reader.ts";
-import type { ConfigFile } from "../../src/config/schema.ts";
-import { ConfigFile as Schema } from "../../src/config/schema.ts";
+import { type ConfigFile, ConfigFile as Schema } from "../../src/config/schema.ts";
 import { KEY_POLL_SECONDS, KEY_RETIRE_SECONDS_MIN } from "../../src/limits/keys.ts";
 import { SKEW_SECONDS } from "../../src/limits/tokens.ts";
 

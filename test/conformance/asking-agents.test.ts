@@ -1,19 +1,15 @@
 /** Ask your user, against the server as users run it: on both stores, with time, and with other rules meanwhile. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { Exchanging } from "../support/asking-agents.ts";
-import { exchange, forAskingAgents, linkIn, PLANNER } from "../support/asking-agents.ts";
+import { type Exchanging, exchange, forAskingAgents, linkIn, PLANNER } from "../support/asking-agents.ts";
 import { pageOf } from "../support/deferral.ts";
 import { shownBy } from "../support/markup.ts";
 import { files } from "../support/people.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { reload } from "../support/reload.ts";
 import { stop } from "../support/stop.ts";
-import type { World, WorldOptions } from "../support/world.ts";
-import { claimsOf, makeWorld } from "../support/world.ts";
+import { claimsOf, makeWorld, type World, type WorldOptions } from "../support/world.ts";
 
 let provider: TestProvider;
 let database: SharedPostgres;

@@ -8,25 +8,30 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { exportJWK, exportPKCS8, generateKeyPair } from "jose";
-import type { TrustDomain } from "../../scripts/dev-keys.ts";
-import { bundle } from "../../scripts/dev-keys.ts";
-import type { SvidOptions } from "../../scripts/dev-pki.ts";
+import { bundle, type TrustDomain } from "../../scripts/dev-keys.ts";
 import {
   issueClientCertificate,
   makeAuthority,
   makeIntermediate,
   makeTrustDomain,
   mintX509Svid,
+  type SvidOptions,
   x509,
 } from "../../scripts/dev-pki.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../scripts/http-client.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { type Answer, basic, encodeForm } from "../../scripts/http-client.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import { reloadBundle } from "../support/reload.ts";
 import { stop } from "../support/stop.ts";
-import type { Certificate, Form, World } from "../support/world.ts";
-import { ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import {
+  type Certificate,
+  type Form,
+  ISSUER,
+  JWT_SPIFFE,
+  makeWorld,
+  TRUST_DOMAIN,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";

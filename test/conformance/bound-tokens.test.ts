@@ -6,17 +6,25 @@ import assert from "node:assert/strict";
 import { createHash, X509Certificate } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { issueClientCertificate, makeAuthority, mintX509Svid } from "../../scripts/dev-pki.ts";
-import type { Answer, Sent } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic, type Sent } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import type { Prover } from "../support/dpop.ts";
-import { athOf, makeProver } from "../support/dpop.ts";
+import { athOf, makeProver, type Prover } from "../support/dpop.ts";
 import { seconds } from "../support/forge.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import { stop } from "../support/stop.ts";
-import type { Certificate, Form, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  type Certificate,
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const BY_CERTIFICATE = "https://certificates.example";

@@ -11,26 +11,23 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
-import { bundle, makeKeyPem, mintJwtSvid } from "../../scripts/dev-keys.ts";
-import type { X509Svid } from "../../scripts/dev-pki.ts";
+import { type Authority, bundle, makeKeyPem, mintJwtSvid, type TrustDomain } from "../../scripts/dev-keys.ts";
 import {
   issueServerCertificate,
   makeAuthority,
   makeTrustDomain,
   mintX509Svid,
+  type X509Svid,
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { UNREACHABLE_SECONDS } from "../../src/limits/clients.ts";
 import { EARLY_LOOK_SECONDS, LAST_GOOD_SECONDS, UNKNOWN_AGE_SECONDS } from "../../src/limits/fetching.ts";
 import { openDatabaseProxy } from "../support/database-proxy.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
-import type { World, WorldOptions } from "../support/world.ts";
-import { ISSUER, JWT_SPIFFE, makeWorld } from "../support/world.ts";
+import { ISSUER, JWT_SPIFFE, makeWorld, type World, type WorldOptions } from "../support/world.ts";
 
 const API = "https://api.example";
 const CC = { grant_type: "client_credentials", audience: API };

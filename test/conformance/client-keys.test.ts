@@ -2,23 +2,27 @@
 import assert from "node:assert/strict";
 import { createPrivateKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
-import type { Server } from "node:https";
-import { createServer } from "node:https";
+import { createServer, type Server } from "node:https";
 import { after, before, test } from "node:test";
 import { exportJWK, exportPKCS8, generateKeyPair } from "jose";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { UNREACHABLE_SECONDS } from "../../src/limits/clients.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import { runClient } from "../support/host.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
-import type { Form, World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import {
+  claimsOf,
+  type Form,
+  ISSUER,
+  makeWorld,
+  TRUST_DOMAIN,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const CC = { grant_type: "client_credentials", audience: API };

@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { createPublicKey, verify } from "node:crypto";
 import { after, before, test } from "node:test";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, type World, workload } from "../support/world.ts";
 
 const GOOGLE =
   "//iam.googleapis.com/projects/123456789/locations/global/workloadIdentityPools/agents/providers/mandate";

@@ -4,22 +4,25 @@ import { after, before, describe, test } from "node:test";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { DEFERRAL_CODE, DEFERRED, DRAFT } from "../../src/spec/deferred-token-response.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
-import type { Exchanging } from "../support/asking-agents.ts";
-import { asOperator, exchange, linkIn, PLANNER, TRIPS } from "../support/asking-agents.ts";
-import type { Waiting } from "../support/deferral.ts";
-import { answerLink, cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../support/deferral.ts";
+import { asOperator, type Exchanging, exchange, linkIn, PLANNER, TRIPS } from "../support/asking-agents.ts";
+import {
+  answerLink,
+  cancel,
+  forDeferral,
+  outcome,
+  pageOf,
+  poll,
+  type Waiting,
+  waitFor,
+} from "../support/deferral.ts";
 import { makeProver } from "../support/dpop.ts";
 import { shownBy } from "../support/markup.ts";
-import type { Asked } from "../support/people.ts";
-import { Browser, files, redeem, request, verifierOf, WEB_REDIRECT } from "../support/people.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { type Asked, Browser, files, redeem, request, verifierOf, WEB_REDIRECT } from "../support/people.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { reload } from "../support/reload.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld, type World } from "../support/world.ts";
 
 type Rule = Record<string, unknown> & { id: string };
 

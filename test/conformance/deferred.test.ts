@@ -8,13 +8,17 @@ import { exchange, linkIn, PLANNER } from "../support/asking-agents.ts";
 import { answerLink, cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../support/deferral.ts";
 import { shownBy } from "../support/markup.ts";
 import { Browser, files } from "../support/people.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
-import type { World, WorldOptions } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  ISSUER,
+  makeWorld,
+  type World,
+  type WorldOptions,
+} from "../support/world.ts";
 
 let provider: TestProvider;
 let database: SharedPostgres;

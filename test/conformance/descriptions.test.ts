@@ -6,12 +6,10 @@ import { registerClient as registerClientV1 } from "@modelcontextprotocol/sdk/cl
 import { encodeForm } from "../../scripts/http-client.ts";
 import { forAskingAgents } from "../support/asking-agents.ts";
 import { AS_WEB, files, NOTES, PRIVATE, request, verifierOf, WEB_REDIRECT } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
 import { fetchAt } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { ACCESS_TOKEN, EXCHANGE, ISSUER, JWT, makeWorld } from "../support/world.ts";
+import { ACCESS_TOKEN, EXCHANGE, ISSUER, JWT, makeWorld, type World } from "../support/world.ts";
 
 const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 

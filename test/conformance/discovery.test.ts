@@ -3,23 +3,20 @@
  * change of a configuration in which everything optional is disabled.
  */
 import assert from "node:assert/strict";
-import type { KeyObject } from "node:crypto";
-import { constants, generateKeyPairSync, randomUUID, sign } from "node:crypto";
+import { constants, generateKeyPairSync, type KeyObject, randomUUID, sign } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:https";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, send } from "../../scripts/http-client.ts";
+import { type Answer, basic, send } from "../../scripts/http-client.ts";
 import { DRAFT as DOCUMENTS } from "../../src/spec/cimd.ts";
 import { DRAFT as ID_JAG } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import { stop } from "../support/stop.ts";
-import type { Form, World } from "../support/world.ts";
-import { EXCHANGE, IDP, ISSUER, makeWorld, TRUST_DOMAIN } from "../support/world.ts";
+import { EXCHANGE, type Form, IDP, ISSUER, makeWorld, TRUST_DOMAIN, type World } from "../support/world.ts";
 
 const CLIENT_CREDENTIALS = "client_credentials";
 const JWT_BEARER_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";

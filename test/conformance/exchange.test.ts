@@ -1,11 +1,20 @@
 /** Token exchange: types of tokens, several names of a target, long chains and their limits. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { stop } from "../support/stop.ts";
-import type { Form, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 const SECRET = "exchange-exchange-exchange-12345";

@@ -6,20 +6,27 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { runCommandLine } from "../../scripts/command-line.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { freePorts } from "../../scripts/server-process.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Publisher } from "../support/documents.ts";
-import { startPublisher } from "../support/documents.ts";
-import type { Claims, Foreign } from "../support/foreign.ts";
-import { makeForeign } from "../support/foreign.ts";
+import { type Publisher, startPublisher } from "../support/documents.ts";
+import { type Claims, type Foreign, makeForeign } from "../support/foreign.ts";
 import { stop } from "../support/stop.ts";
 import { LOOPBACK } from "../support/web.ts";
-import type { Form, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const BY_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";

@@ -4,15 +4,22 @@ import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
-import type { HostRun } from "../../scripts/command-line.ts";
-import { runCommandLine } from "../../scripts/command-line.ts";
+import { type HostRun, runCommandLine } from "../../scripts/command-line.ts";
 import { basic } from "../../scripts/http-client.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import type { Service as StartedService } from "../../src/start/service.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Service } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  IDP,
+  ISSUER,
+  JWT,
+  type Service,
+  workload,
+} from "../support/world.ts";
 
 const SECRET = "jobs-jobs-jobs-jobs-jobs-1234567890";
 const API = `${ISSUER}/api`;

@@ -5,8 +5,7 @@ import { after, before, test } from "node:test";
 import { forge, makeKey, seconds } from "../support/forge.ts";
 import { stop } from "../support/stop.ts";
 import { LOOPBACK, startDocumentServer } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { ISSUER, makeWorld } from "../support/world.ts";
+import { ISSUER, makeWorld, type World } from "../support/world.ts";
 
 const API = "https://api.example";
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";

@@ -9,27 +9,32 @@ import { once } from "node:events";
 import { connect as connectPlain, createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ConnectionOptions, TLSSocket } from "node:tls";
-import { connect } from "node:tls";
-import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
-import { bundle, derOf } from "../../scripts/dev-keys.ts";
-import type { SvidOptions } from "../../scripts/dev-pki.ts";
+import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
+import { type Authority, bundle, derOf, type TrustDomain } from "../../scripts/dev-keys.ts";
 import {
   issueClientCertificate,
   makeAuthority,
   makeIntermediate,
   makeTrustDomain,
   mintX509Svid,
+  type SvidOptions,
   x509,
 } from "../../scripts/dev-pki.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import { reloadBundle } from "../support/reload.ts";
 import { stop } from "../support/stop.ts";
 import { whilePassing } from "../support/until.ts";
-import type { Certificate, Form, World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import {
+  type Certificate,
+  claimsOf,
+  type Form,
+  ISSUER,
+  makeWorld,
+  TRUST_DOMAIN,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const MTLS = "https://mtls.as.example";

@@ -2,22 +2,17 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { bundle, mintJwtSvid } from "../../scripts/dev-keys.ts";
 import { makeTrustDomain } from "../../scripts/dev-pki.ts";
-import type { Form } from "../../scripts/http-client.ts";
-import { postForm, send } from "../../scripts/http-client.ts";
-import type { ServerProcess } from "../../scripts/server-process.ts";
-import { launchServer, startServer } from "../../scripts/server-process.ts";
+import { type Form, postForm, send } from "../../scripts/http-client.ts";
+import { launchServer, type ServerProcess, startServer } from "../../scripts/server-process.ts";
 import { makeProduction } from "../../scripts/trials/production.ts";
 import { DRAFT as DOCUMENTS } from "../../src/spec/cimd.ts";
-import type { Key } from "../support/documents.ts";
-import { bearer, makeKey } from "../support/documents.ts";
+import { bearer, type Key, makeKey } from "../support/documents.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { DocumentServer } from "../support/web.ts";
-import { LOOPBACK, startDocumentServer } from "../support/web.ts";
+import { type DocumentServer, LOOPBACK, startDocumentServer } from "../support/web.ts";
 import { JWT_SPIFFE, TRUST_DOMAIN, workload } from "../support/world.ts";
 
 const API = "https://api.example";

@@ -4,11 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, postForm } from "../../scripts/http-client.ts";
+import { type Answer, basic, postForm } from "../../scripts/http-client.ts";
 import { stop } from "../support/stop.ts";
-import type { Form, World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import { claimsOf, type Form, ISSUER, makeWorld, type World } from "../support/world.ts";
 
 const TOOLS = "https://mcp.example/tools";
 const FILES = "https://mcp.example/files";

@@ -17,12 +17,14 @@ import { loadConfig } from "../../src/config/config.ts";
 import { EARLY_LOOK_SECONDS } from "../../src/limits/fetching.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Key, Page, Publisher } from "../support/documents.ts";
 import {
   bearer,
   byKey,
+  type Key,
   makeKey,
   openTo,
+  type Page,
+  type Publisher,
   publish,
   publishKeys,
   startPublisher,
@@ -31,8 +33,7 @@ import { pipeline } from "../support/pipeline.ts";
 import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
 import { LOOPBACK } from "../support/web.ts";
-import type { Form, World } from "../support/world.ts";
-import { claimsOf, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import { claimsOf, type Form, makeWorld, TRUST_DOMAIN, type World, workload } from "../support/world.ts";
 
 const API = "https://api.example";
 const CC = { grant_type: "client_credentials", audience: API };

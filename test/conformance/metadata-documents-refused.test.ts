@@ -4,21 +4,25 @@
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { issueClientCertificate, makeAuthority, mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Key, Page, Publisher } from "../support/documents.ts";
-import { bearer, makeKey, openTo, startPublisher } from "../support/documents.ts";
+import {
+  bearer,
+  type Key,
+  makeKey,
+  openTo,
+  type Page,
+  type Publisher,
+  startPublisher,
+} from "../support/documents.ts";
 import { stop } from "../support/stop.ts";
-import type { Certificate, Form, World } from "../support/world.ts";
-import { makeWorld, workload } from "../support/world.ts";
-import type { Stretch } from "../support/yardstick.ts";
-import { assertShort, stretch } from "../support/yardstick.ts";
+import { type Certificate, type Form, makeWorld, type World, workload } from "../support/world.ts";
+import { assertShort, type Stretch, stretch } from "../support/yardstick.ts";
 
 const API = "https://api.example";
 const CC = { grant_type: "client_credentials", audience: API };

@@ -12,31 +12,33 @@ import {
   makeTrustDomain,
   mintX509Svid,
 } from "../../scripts/dev-pki.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Key, Publisher } from "../support/documents.ts";
 import {
   bearer,
   byKey,
+  type Key,
   makeKey,
   openTo,
+  type Publisher,
   publish,
   publishKeys,
   startPublisher,
 } from "../support/documents.ts";
 import { stop } from "../support/stop.ts";
-import type { Certificate, Form, World } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
+  type Certificate,
   claimsOf,
   EXCHANGE,
+  type Form,
   IDP,
   ISSUER,
   JWT,
   makeWorld,
   TRUST_DOMAIN,
+  type World,
   workload,
 } from "../support/world.ts";
 

@@ -1,14 +1,12 @@
 /** The description of the endpoints, beside the endpoints themselves. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer, Sent } from "../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { type Answer, basic, encodeForm, type Sent } from "../../scripts/http-client.ts";
 import { routesOf } from "../../src/app.ts";
 import type { Ports } from "../../src/ports.ts";
 import { OPERATIONS, operationOf, undescribed } from "../support/described.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { ISSUER, makeWorld } from "../support/world.ts";
+import { ISSUER, makeWorld, type World } from "../support/world.ts";
 
 const API = `${ISSUER}/api`;
 const SECRET = "s".repeat(43);

@@ -22,14 +22,11 @@ import {
   SCOPES,
   verifierOf,
 } from "../support/people.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld, workload } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld, type World, workload } from "../support/world.ts";
 
 let provider: TestProvider;
 let database: SharedPostgres;

@@ -5,19 +5,25 @@
 import assert from "node:assert/strict";
 import { createHmac, createPublicKey } from "node:crypto";
 import { after, before, suite, test } from "node:test";
-import type { Answer, Form } from "../../scripts/http-client.ts";
-import { basic, postForm } from "../../scripts/http-client.ts";
+import { type Answer, basic, type Form, postForm } from "../../scripts/http-client.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { makeProver } from "../support/dpop.ts";
 import { encode, forge, makeKey, seconds } from "../support/forge.ts";
 import { byActor, byClient, byGrant, GRANT, makePlatform } from "../support/platforms.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { Event, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  type Event,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const NOTES = "https://notes.example";

@@ -13,8 +13,7 @@ import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { byGrant, makePlatform } from "../support/platforms.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { WebServer } from "../support/web.ts";
-import { LOOPBACK, startWebServer } from "../support/web.ts";
+import { LOOPBACK, startWebServer, type WebServer } from "../support/web.ts";
 import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
 
 const API = "https://api.example";

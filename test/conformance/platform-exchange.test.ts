@@ -5,8 +5,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { mintX509Svid } from "../../scripts/dev-pki.ts";
-import type { Answer, Form } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic, type Form } from "../../scripts/http-client.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { makeProver } from "../support/dpop.ts";
@@ -14,8 +13,16 @@ import { seconds } from "../support/forge.ts";
 import { byGrant, makePlatform } from "../support/platforms.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const SECRET = "the-secret-of-the-gateway-1234567890";

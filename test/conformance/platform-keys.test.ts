@@ -8,8 +8,7 @@ import { forge, makeKey, seconds } from "../support/forge.ts";
 import { byClient, byGrant, makePlatform } from "../support/platforms.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { World } from "../support/world.ts";
-import { ISSUER, makeWorld } from "../support/world.ts";
+import { ISSUER, makeWorld, type World } from "../support/world.ts";
 
 const API = "https://api.example";
 const ec = makeKey("ES256", "a");

@@ -10,8 +10,7 @@ import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { byGrant, makePlatform } from "../support/platforms.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, makeWorld } from "../support/world.ts";
+import { claimsOf, makeWorld, type World } from "../support/world.ts";
 
 const API = "https://api.example";
 const ids = { repository_id: "7654321", repository_owner_id: "1234567", environment: "production" };

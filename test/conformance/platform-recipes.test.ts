@@ -9,12 +9,10 @@ import { after, before, test } from "node:test";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { seconds } from "../support/forge.ts";
-import type { Platform } from "../support/platforms.ts";
-import { byActor, byGrant, makePlatform } from "../support/platforms.ts";
+import { byActor, byGrant, makePlatform, type Platform } from "../support/platforms.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, JWT, makeWorld } from "../support/world.ts";
+import { claimsOf, ISSUER, JWT, makeWorld, type World } from "../support/world.ts";
 
 const API = "https://api.example";
 const scopes = ["read"];

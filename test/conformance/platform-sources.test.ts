@@ -4,14 +4,12 @@ import { after, before, test } from "node:test";
 import { basic } from "../../scripts/http-client.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
-import type { Publisher } from "../support/documents.ts";
-import { startPublisher } from "../support/documents.ts";
+import { type Publisher, startPublisher } from "../support/documents.ts";
 import { byGrant, makePlatform } from "../support/platforms.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
 import { LOOPBACK } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { makeWorld } from "../support/world.ts";
+import { makeWorld, type World } from "../support/world.ts";
 
 const API = "https://api.example";
 const WELL_KNOWN = "/.well-known/oauth-authorization-server";

@@ -10,22 +10,22 @@ import type { Answer } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { DatabaseProxy } from "../support/database-proxy.ts";
-import { openDatabaseProxy } from "../support/database-proxy.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { type DatabaseProxy, openDatabaseProxy } from "../support/database-proxy.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { Event, Form, World } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
   claimsOf,
+  type Event,
   EXCHANGE,
+  type Form,
   IDP,
   ISSUER,
   JWT,
   JWT_SPIFFE,
   makeWorld,
+  type World,
   workload,
 } from "../support/world.ts";
 

@@ -7,15 +7,24 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { decodeProtectedHeader, exportJWK, generateKeyPair, SignJWT } from "jose";
 import { mintX509Svid } from "../../scripts/dev-pki.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { stop } from "../support/stop.ts";
 import { LOOPBACK } from "../support/web.ts";
-import type { Form, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const SECRET = "kX3v-Zr9Qw7TnB2mLp5YsD8fHj4Gc6Ra";
 const PORTAL_SECRET = "portal-portal-portal-portal-1234";

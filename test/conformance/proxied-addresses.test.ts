@@ -10,8 +10,15 @@ import { EARLY_LOOK_SECONDS, EARLY_LOOK_WAITERS_MAX } from "../../src/limits/fet
 import type { ForwardedField } from "../../src/spec/rfc7239.ts";
 import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
-import type { Certificate, Form, World } from "../support/world.ts";
-import { ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import {
+  type Certificate,
+  type Form,
+  ISSUER,
+  makeWorld,
+  TRUST_DOMAIN,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const PROXY = "proxy.example";

@@ -11,11 +11,9 @@ import {
 } from "../../scripts/dev-pki.ts";
 import { proxyOf } from "../../src/cli/check/proxy.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import type { ProxyForm } from "../../src/settings/proxy-forms.ts";
-import { PROXY_FORM_NAMES, PROXY_FORMS } from "../../src/settings/proxy-forms.ts";
+import { PROXY_FORM_NAMES, PROXY_FORMS, type ProxyForm } from "../../src/settings/proxy-forms.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import { claimsOf, makeWorld, TRUST_DOMAIN, type World, workload } from "../support/world.ts";
 
 const API = "https://api.example";
 const PROXY = "proxy.example";

@@ -11,8 +11,7 @@ import {
   request,
   verifierOf,
 } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import type { Service } from "../support/world.ts";

@@ -7,13 +7,12 @@ import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import { issueClientCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { type Answer, basic, encodeForm } from "../../scripts/http-client.ts";
 import { ENDING_REACH_MS } from "../../src/limits/tokens.ts";
 import { makeProver } from "../support/dpop.ts";
 import { shownBy } from "../support/markup.ts";
-import type { Asked } from "../support/people.ts";
 import {
+  type Asked,
   Browser,
   files,
   formOf,
@@ -29,12 +28,10 @@ import {
   WEB_REDIRECT,
 } from "../support/people.ts";
 import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { openRefreshRaces, REFRESH_RACES, wrongIn } from "../support/refresh-races.ts";
 import { stop } from "../support/stop.ts";
-import type { Certificate, World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import { type Certificate, claimsOf, ISSUER, makeWorld, type World } from "../support/world.ts";
 import { assertShort, stretch } from "../support/yardstick.ts";
 
 const HOUR = 3600;

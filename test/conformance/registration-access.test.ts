@@ -5,13 +5,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import type { Answer, Form } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic, type Form } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { createInitialToken, runClient } from "../support/host.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import type { Metadata, Registered } from "../support/registration.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import {
   API,
   assertChallenge,
@@ -24,13 +21,14 @@ import {
   GRANT_TYPES,
   JSON_TYPE,
   lastEvent,
+  type Metadata,
   PATIENT,
   post,
+  type Registered,
   reload,
 } from "../support/registration.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, type World, workload } from "../support/world.ts";
 
 const OWN_API = `${ISSUER}/api`;
 const SECRET = "registrar-registrar-registrar-123";

@@ -6,8 +6,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { startIdleRegistrations } from "../../src/adapters/clients/idle-registrations.ts";
@@ -16,9 +15,7 @@ import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { loadSettings } from "../../src/config/config.ts";
 import { createInitialToken, runClient } from "../support/host.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import type { Metadata, Registered } from "../support/registration.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import {
   API,
   assertChallenge,
@@ -32,13 +29,14 @@ import {
   GRANT_TYPES,
   JSON_TYPE,
   lastEvent,
+  type Metadata,
   PATIENT,
   post,
+  type Registered,
   reload,
 } from "../support/registration.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { ACCESS_TOKEN, EXCHANGE, ISSUER, makeWorld, workload } from "../support/world.ts";
+import { ACCESS_TOKEN, EXCHANGE, ISSUER, makeWorld, type World, workload } from "../support/world.ts";
 
 const SECRET = "exchanger-exchanger-exchanger-123";
 const DESK = "https://desk.example";

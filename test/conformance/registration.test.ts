@@ -6,18 +6,14 @@ import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { request as send } from "node:https";
-import type { AddressInfo, Server } from "node:net";
-import { createConnection, createServer } from "node:net";
+import { type AddressInfo, createConnection, createServer, type Server } from "node:net";
 import { after, before, test } from "node:test";
 import { connect } from "node:tls";
 import { derOf, makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import { issueClientCertificate, makeAuthority, mintX509Svid } from "../../scripts/dev-pki.ts";
-import type { Answer, Form } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic, type Form } from "../../scripts/http-client.ts";
 import { createInitialToken } from "../support/host.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
-import type { Metadata, Registered } from "../support/registration.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import {
   API,
   assertError,
@@ -30,15 +26,24 @@ import {
   GRANT_TYPES,
   JSON_TYPE,
   lastEvent,
+  type Metadata,
   PATIENT,
   post,
+  type Registered,
   reload,
 } from "../support/registration.ts";
 import { stop } from "../support/stop.ts";
-import type { DocumentServer } from "../support/web.ts";
-import { LOOPBACK, startDocumentServer } from "../support/web.ts";
-import type { Certificate, World } from "../support/world.ts";
-import { EXCHANGE, IDP, ISSUER, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import { type DocumentServer, LOOPBACK, startDocumentServer } from "../support/web.ts";
+import {
+  type Certificate,
+  EXCHANGE,
+  IDP,
+  ISSUER,
+  makeWorld,
+  TRUST_DOMAIN,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const STATEMENTS = "https://statements.example";
 

@@ -1,10 +1,8 @@
 /** POST /revocations over TLS: who may end tokens, by what they have in common, and the dry run before it. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, postForm, send } from "../../scripts/http-client.ts";
+import { type Answer, basic, postForm, send } from "../../scripts/http-client.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
   claimsOf,
@@ -14,6 +12,7 @@ import {
   JWT,
   makeWorld,
   TRUST_DOMAIN,
+  type World,
   workload,
 } from "../support/world.ts";
 

@@ -4,17 +4,22 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { parseJson } from "../../src/spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Metadata, Registered } from "../support/registration.ts";
-import { assertRegistered, bearer, CC, JSON_TYPE, post } from "../support/registration.ts";
+import {
+  assertRegistered,
+  bearer,
+  CC,
+  JSON_TYPE,
+  type Metadata,
+  post,
+  type Registered,
+} from "../support/registration.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld } from "../support/world.ts";
+import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, type World } from "../support/world.ts";
 
 const SECRET = "nightly-nightly-nightly-nightly1";
 const API = "https://api.example";

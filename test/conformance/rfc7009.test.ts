@@ -4,17 +4,25 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, postForm, send } from "../../scripts/http-client.ts";
+import { type Answer, basic, postForm, send } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
 import { DRAFT as ID_JAG } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import { stop } from "../support/stop.ts";
-import type { Event, Form, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  type Event,
+  EXCHANGE,
+  type Form,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const SECRET = "x7Qd-revocation-k2Lm9-Zr4T-8vWb1";
 const PARTNER = "https://as.partner.example";

@@ -8,8 +8,7 @@ import { after, before, test } from "node:test";
 import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import type { Answer, Form } from "../../scripts/http-client.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { ISSUER, makeWorld } from "../support/world.ts";
+import { ISSUER, makeWorld, type World } from "../support/world.ts";
 
 const API = "https://api.example";
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";

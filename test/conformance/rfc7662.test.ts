@@ -4,16 +4,26 @@ import { createPrivateKey, generateKeyPairSync, randomUUID, sign } from "node:cr
 import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { mintX509Svid } from "../../scripts/dev-pki.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, postForm } from "../../scripts/http-client.ts";
+import { type Answer, basic, postForm } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { Certificate, Form, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  type Certificate,
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const SECRET = "introspection-introspection-12345";
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";

@@ -6,8 +6,18 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { stop } from "../support/stop.ts";
-import type { Form, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const TENANTS = ["https://api.example/t1", "https://api.example/t2"];
 const DESK = "https://desk.example";

@@ -8,8 +8,7 @@ import { publicJwk } from "../../scripts/dev-keys.ts";
 import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { stop } from "../support/stop.ts";
-import type { Certificate, World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld, workload } from "../support/world.ts";
+import { type Certificate, claimsOf, ISSUER, makeWorld, type World, workload } from "../support/world.ts";
 
 const API = "https://api.example";
 const CC = { grant_type: "client_credentials" };

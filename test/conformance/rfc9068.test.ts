@@ -4,11 +4,9 @@ import { createPrivateKey, sign } from "node:crypto";
 import { after, before, test } from "node:test";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { makeKeyPem } from "../../scripts/dev-keys.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld, type World } from "../support/world.ts";
 
 const SECRET = "operator-operator-operator-12345";
 const OWN = `${ISSUER}/api`;

@@ -2,17 +2,23 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
-import type { Answer, Form } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
-import type { Prover } from "../support/dpop.ts";
-import { athOf, makeProver } from "../support/dpop.ts";
-import type { Forgery } from "../support/forge.ts";
-import { seconds } from "../support/forge.ts";
+import { type Answer, basic, type Form } from "../../scripts/http-client.ts";
+import { athOf, makeProver, type Prover } from "../support/dpop.ts";
+import { type Forgery, seconds } from "../support/forge.ts";
 import { createInitialToken } from "../support/host.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Event, Service } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  type Event,
+  EXCHANGE,
+  IDP,
+  ISSUER,
+  JWT,
+  type Service,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const STRICT = "https://strict.example";

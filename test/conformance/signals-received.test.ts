@@ -12,8 +12,7 @@ import { forge, makeKey } from "../support/forge.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { Service } from "../support/world.ts";
-import { claimsOf, EXCHANGE, ISSUER, JWT, workload } from "../support/world.ts";
+import { claimsOf, EXCHANGE, ISSUER, JWT, type Service, workload } from "../support/world.ts";
 
 const CORP = "https://corp.example";
 const OTHER = "https://other.example";

@@ -1,16 +1,23 @@
 /** Security events for receivers over TLS: what each is told of an ending, how often, and what a failing one costs. */
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import type { JWTPayload } from "jose";
-import { createRemoteJWKSet, customFetch, decodeProtectedHeader, jwtVerify } from "jose";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, send } from "../../scripts/http-client.ts";
+import { createRemoteJWKSet, customFetch, decodeProtectedHeader, type JWTPayload, jwtVerify } from "jose";
+import { type Answer, basic, send } from "../../scripts/http-client.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { WebServer } from "../support/web.ts";
-import { fetchAt, startWebServer } from "../support/web.ts";
-import type { Event, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import { fetchAt, startWebServer, type WebServer } from "../support/web.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  type Event,
+  EXCHANGE,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const SECRET = "signals-signals-signals-1234567890";
 const HOPS = ["planner", "booking", "crew"];

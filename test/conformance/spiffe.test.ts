@@ -6,27 +6,42 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer as createWebServer } from "node:https";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { calculateJwkThumbprint } from "jose";
-import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
-import { bundle, derOf, mintJwtSvid, publicJwk } from "../../scripts/dev-keys.ts";
-import type { X509Svid } from "../../scripts/dev-pki.ts";
+import {
+  type Authority,
+  bundle,
+  derOf,
+  mintJwtSvid,
+  publicJwk,
+  type TrustDomain,
+} from "../../scripts/dev-keys.ts";
 import {
   issueServerCertificate,
   makeAuthority,
   makeTrustDomain,
   mintX509Svid,
+  type X509Svid,
 } from "../../scripts/dev-pki.ts";
 import type { Answer } from "../../scripts/http-client.ts";
 import { encode, forge, keyOf, makeKey, seconds } from "../support/forge.ts";
 import { reloadBundle } from "../support/reload.ts";
 import { stop } from "../support/stop.ts";
 import { LOOPBACK } from "../support/web.ts";
-import type { Form, World } from "../support/world.ts";
-import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, JWT_SPIFFE, makeWorld, workload } from "../support/world.ts";
+import {
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  JWT_SPIFFE,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const OTHER = "other.example";

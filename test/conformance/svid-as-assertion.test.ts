@@ -12,8 +12,15 @@ import { forge, keyOf, makeKey, seconds } from "../support/forge.ts";
 import { byClient, makePlatform } from "../support/platforms.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import {
+  claimsOf,
+  ISSUER,
+  JWT_SPIFFE,
+  makeWorld,
+  TRUST_DOMAIN,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const OIDC = "https://oidc.td.example";

@@ -3,22 +3,25 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ConnectionOptions, TLSSocket } from "node:tls";
-import { connect } from "node:tls";
+import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { generateKeyPair, SignJWT } from "jose";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { DatabaseProxy } from "../support/database-proxy.ts";
-import { openDatabaseProxy } from "../support/database-proxy.ts";
-import type { Publisher } from "../support/documents.ts";
-import { bearer, byKey, makeKey, openTo, publish, startPublisher } from "../support/documents.ts";
-import type { SharedPostgres } from "../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../support/postgres.ts";
+import { type DatabaseProxy, openDatabaseProxy } from "../support/database-proxy.ts";
+import {
+  bearer,
+  byKey,
+  makeKey,
+  openTo,
+  type Publisher,
+  publish,
+  startPublisher,
+} from "../support/documents.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../support/postgres.ts";
 import { assertRegistered, post, reload } from "../support/registration.ts";
 import { stop } from "../support/stop.ts";
 import { until, whilePassing } from "../support/until.ts";
-import type { Form, World } from "../support/world.ts";
-import { ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN } from "../support/world.ts";
+import { type Form, ISSUER, JWT_SPIFFE, makeWorld, TRUST_DOMAIN, type World } from "../support/world.ts";
 
 const API = "https://api.example";
 const CC = { grant_type: "client_credentials", audience: API };

@@ -7,20 +7,20 @@ import { createHmac, createPrivateKey, sign } from "node:crypto";
 import { after, before, test } from "node:test";
 import { mintJwtSvid } from "../../scripts/dev-keys.ts";
 import { makeTrustDomain } from "../../scripts/dev-pki.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, postForm } from "../../scripts/http-client.ts";
+import { type Answer, basic, postForm } from "../../scripts/http-client.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { Form, World } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
   claimsOf,
   EXCHANGE,
+  type Form,
   ISSUER,
   JWT,
   JWT_SPIFFE,
   makeWorld,
   TRUST_DOMAIN,
+  type World,
   workload,
 } from "../support/world.ts";
 

@@ -1,18 +1,25 @@
 /** RFC 9396 at the token endpoint: what is left of `authorization_details`, by every grant type of machines. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Foreign } from "../support/foreign.ts";
-import { makeForeign } from "../support/foreign.ts";
+import { type Foreign, makeForeign } from "../support/foreign.ts";
 import { prng } from "../support/prng.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Event, Form } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  type Event,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  workload,
+} from "../support/world.ts";
 
 const SECRET = "the-secret-of-all-clients-12345678";
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";

@@ -1,12 +1,19 @@
 /** Endings by every selector: what is shown beforehand, what ends, and what may be issued again. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EndingEvent } from "../../src/flows/endings.ts";
-import { endTokens, previewEnding } from "../../src/flows/endings.ts";
+import { type EndingEvent, endTokens, previewEnding } from "../../src/flows/endings.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, ENDING_COUNT_MS, ENDING_REACH_MS } from "../../src/limits/tokens.ts";
 import type { EndingSelector } from "../../src/policy/endings.ts";
-import type { Issued } from "../support/office.ts";
-import { booking, KINDS, kiosk, OTHER_DOMAIN, openOffice, PARTNER, planner } from "../support/office.ts";
+import {
+  booking,
+  type Issued,
+  KINDS,
+  kiosk,
+  OTHER_DOMAIN,
+  openOffice,
+  PARTNER,
+  planner,
+} from "../support/office.ts";
 import { claimsOf, IDP, ISSUER } from "../support/world.ts";
 
 const BY: EndingEvent = { reason: "by_operator", policy: { digest: "d" }, detail: { operator: "o" } };

@@ -6,15 +6,22 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { runCommandLine } from "../../scripts/command-line.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { MAIN } from "../../scripts/server-process.ts";
-import type { Prng } from "../support/prng.ts";
-import { prng } from "../support/prng.ts";
+import { type Prng, prng } from "../support/prng.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Form, Service } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  type Service,
+  workload,
+} from "../support/world.ts";
 
 const SECRET = "explain-explain-explain-explain1";
 const API = `${ISSUER}/api`;

@@ -2,12 +2,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
-import type { Forgery } from "../support/forge.ts";
-import { forge, makeKey, seconds } from "../support/forge.ts";
+import { type Forgery, forge, makeKey, seconds } from "../support/forge.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Service } from "../support/world.ts";
-import { ACCESS_TOKEN, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
+import { ACCESS_TOKEN, EXCHANGE, IDP, ISSUER, JWT, type Service, workload } from "../support/world.ts";
 
 const API = "https://api.example";
 const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";

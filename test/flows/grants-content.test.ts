@@ -6,15 +6,17 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import type { Claims } from "../support/foreign.ts";
-import type { Guests, IssuerName, Kind } from "../support/guests.ts";
 import {
   aGrant,
   booking,
   FAR,
+  type Guests,
   hop,
+  type IssuerName,
   issuerOf,
   JWT_BEARER,
   KINDS,
+  type Kind,
   openToGuests,
   ROOMS,
   SCOPES,
@@ -24,8 +26,7 @@ import {
   tool,
 } from "../support/guests.ts";
 import { stop } from "../support/stop.ts";
-import type { Form } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT } from "../support/world.ts";
+import { ACCESS_TOKEN, claimsOf, EXCHANGE, type Form, ISSUER, JWT } from "../support/world.ts";
 
 const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 const NOWHERE = "https://nowhere.example";

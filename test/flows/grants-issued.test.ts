@@ -5,11 +5,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { calculateJwkThumbprint, compactVerify, createLocalJWKSet, decodeProtectedHeader } from "jose";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Travellers } from "../support/travellers.ts";
 import {
   ALIAS,
   API,
@@ -27,9 +25,19 @@ import {
   SECRET,
   SIGNED_IN,
   STAYS,
+  type Travellers,
 } from "../support/travellers.ts";
-import type { Form } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  workload,
+} from "../support/world.ts";
 
 let travellers: Travellers;
 

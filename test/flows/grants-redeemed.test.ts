@@ -7,20 +7,20 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { SignJWT } from "jose";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
-import type { Prover } from "../support/dpop.ts";
-import { makeProver } from "../support/dpop.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
+import { makeProver, type Prover } from "../support/dpop.ts";
 import type { Claims } from "../support/foreign.ts";
-import type { Guests, IssuerName, Kind } from "../support/guests.ts";
 import {
   ALL,
   aGrant,
   booking,
   FAR,
+  type Guests,
+  type IssuerName,
   issuerOf,
   JWT_BEARER,
   KINDS,
+  type Kind,
   openToGuests,
   ROOMS,
   SAFE,

@@ -7,7 +7,6 @@ import { after, before, test } from "node:test";
 import type { Answer } from "../../scripts/http-client.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Travellers } from "../support/travellers.ts";
 import {
   ALIAS,
   API,
@@ -22,9 +21,9 @@ import {
   planner,
   SIGNED_IN,
   STAYS,
+  type Travellers,
 } from "../support/travellers.ts";
-import type { Form } from "../support/world.ts";
-import { claimsOf, ISSUER, JWT, workload } from "../support/world.ts";
+import { claimsOf, type Form, ISSUER, JWT, workload } from "../support/world.ts";
 
 let travellers: Travellers;
 

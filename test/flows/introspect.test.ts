@@ -1,15 +1,13 @@
 /** Introspection without sockets: tokens that only our own key can make, and the steps that each question takes. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
 import { recordEnding } from "../../src/flows/endings.ts";
 import { introspect } from "../../src/flows/introspect.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import type { Ports } from "../../src/ports.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
-import type { Flow } from "../support/flow.ts";
-import { AT_TOKEN, formOf, openFlow } from "../support/flow.ts";
+import { AT_TOKEN, type Flow, formOf, openFlow } from "../support/flow.ts";
 import { claimsOf } from "../support/world.ts";
 
 const API = "https://api.example";

@@ -1,8 +1,7 @@
 /** What a token request leaves in the audit trail and uses up, on the embedded store with real keys. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { DRAFT as ID_JAG_DRAFT, ID_JAG_TYP } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
@@ -10,10 +9,10 @@ import { JWT_BEARER_GRANT } from "../../src/spec/rfc7523.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { AT_TOKEN, formOf, openFlow } from "../support/flow.ts";
 import { makeForeign } from "../support/foreign.ts";
-import type { Event } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
   claimsOf,
+  type Event,
   EXCHANGE,
   IDP,
   ISSUER,

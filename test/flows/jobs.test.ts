@@ -1,8 +1,7 @@
 /** Token requests in a job, on the embedded store with real keys: by what is presented, by choice, within its bounds. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { JobRows } from "../../src/adapters/store/store.ts";
 import { REASONS } from "../../src/audit/reasons.ts";
 import { putConsent } from "../../src/flows/consents.ts";
@@ -23,10 +22,10 @@ import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { AT_TOKEN, formOf, openFlow } from "../support/flow.ts";
 import { makeForeign } from "../support/foreign.ts";
 import { prng } from "../support/prng.ts";
-import type { Event } from "../support/world.ts";
 import {
   ACCESS_TOKEN,
   claimsOf,
+  type Event,
   EXCHANGE,
   IDP,
   ISSUER,

@@ -9,17 +9,24 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { calculateJwkThumbprint } from "jose";
 import { publicJwk } from "../../scripts/dev-keys.ts";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Forgery, Key } from "../support/forge.ts";
-import { encode, flipped, forge, keyOf, makeKey, seconds, signedBy } from "../support/forge.ts";
+import {
+  encode,
+  type Forgery,
+  flipped,
+  forge,
+  type Key,
+  keyOf,
+  makeKey,
+  seconds,
+  signedBy,
+} from "../support/forge.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Form, Service } from "../support/world.ts";
-import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "../support/world.ts";
+import { claimsOf, EXCHANGE, type Form, IDP, ISSUER, JWT, type Service, workload } from "../support/world.ts";
 
 const API = "https://api.example";
 const SECRET = "a-secret-of-thirty-two-characters";

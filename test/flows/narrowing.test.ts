@@ -5,8 +5,17 @@ import { standing, within } from "../../src/flows/standing.ts";
 import type { Consent } from "../../src/policy/access.ts";
 import type { StoredConsent } from "../../src/records.ts";
 import { err } from "../../src/result.ts";
-import type { Issued, OfficeConfiguration } from "../support/office.ts";
-import { KINDS, kiosk, OFFICE, OTHER_DOMAIN, openOffice, PARTNER, VOUCHER } from "../support/office.ts";
+import {
+  type Issued,
+  KINDS,
+  kiosk,
+  OFFICE,
+  type OfficeConfiguration,
+  OTHER_DOMAIN,
+  openOffice,
+  PARTNER,
+  VOUCHER,
+} from "../support/office.ts";
 import { claimsOf, EXCHANGE, IDP, ISSUER, workload } from "../support/world.ts";
 
 const without = <T extends object>(from: T, name: string): object =>

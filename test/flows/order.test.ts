@@ -13,8 +13,7 @@ import type {
   ResolvedSubject,
 } from "../../src/flows/order/order.ts";
 import { readOrder } from "../../src/flows/order/read-order.ts";
-import type { Mode } from "../../src/modes.ts";
-import { MODES } from "../../src/modes.ts";
+import { MODES, type Mode } from "../../src/modes.ts";
 import type { Subject } from "../../src/policy/access.ts";
 import { err, ok } from "../../src/result.ts";
 import type { Settings } from "../../src/settings/settings.ts";

@@ -1,8 +1,7 @@
 /** Tokens of ours that come back: which of the JWTs that we sign are access tokens, under whatever type they are sent. */
 
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { introspect } from "../../src/flows/introspect.ts";
 import { answerTokenRequest } from "../../src/flows/token.ts";
 import { verifyAssertion } from "../../src/flows/verify-assertion.ts";

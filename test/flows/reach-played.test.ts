@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { playAll } from "../support/reach-play.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { IDP, ISSUER, makeWorld, workload } from "../support/world.ts";
+import { IDP, ISSUER, makeWorld, type World, workload } from "../support/world.ts";
 
 const SECRET = "the-secret-of-all-clients-12345678";
 const planner = workload("agents/planner");

@@ -1,7 +1,6 @@
 /** Whether a record is still within the limits: what no change of a configuration shows in narrowing.test.ts. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import * as v from "valibot";
 import { stillCovers } from "../../src/flows/still-covers.ts";
 import { declaredTypes, typesOf } from "../../src/policy/detail-types.ts";
@@ -10,8 +9,7 @@ import type { TokenRecord } from "../../src/records.ts";
 import { defined, err, ok } from "../../src/result.ts";
 import type { Client } from "../../src/settings/settings.ts";
 import type { Detail } from "../../src/spec/rfc9396.ts";
-import type { Issued } from "../support/office.ts";
-import { openOffice } from "../support/office.ts";
+import { type Issued, openOffice } from "../support/office.ts";
 import { claimsOf } from "../support/world.ts";
 
 const STANDS = ok(undefined);

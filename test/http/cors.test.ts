@@ -1,19 +1,16 @@
 /** What a page of another origin may read, by each row of the table: of all endpoints, within the service. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer, Sent } from "../../scripts/http-client.ts";
-import { send } from "../../scripts/http-client.ts";
+import { type Answer, type Sent, send } from "../../scripts/http-client.ts";
 import { app, dressAnswers } from "../../src/app.ts";
 import { serve } from "../../src/http/serve.ts";
 import { StoreUnavailable } from "../../src/ports.ts";
 import { files, forPeople, PUBLIC, SCOPES } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import { createAuthority } from "../support/tls.ts";
-import type { Service } from "../support/world.ts";
-import { ISSUER } from "../support/world.ts";
+import { ISSUER, type Service } from "../support/world.ts";
 
 const LISTED = "https://app.example";
 const ON_THIS_COMPUTER = "http://localhost:6274";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Reason } from "../../src/audit/reasons.ts";
-import { REASONS } from "../../src/audit/reasons.ts";
+import { REASONS, type Reason } from "../../src/audit/reasons.ts";
 import type { Failure } from "../../src/flows/refusal.ts";
 import { REFUSALS } from "../../src/http/answers.ts";
 import { describeFailure, toOAuthError } from "../../src/http/errors.ts";

@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpResponse, Peer } from "../../src/http/handler.ts";
 import { answerWithWriter } from "../../src/http/held.ts";
-import type { Journal, Ports } from "../../src/ports.ts";
-import { StoreUnavailable } from "../../src/ports.ts";
+import { type Journal, type Ports, StoreUnavailable } from "../../src/ports.ts";
 
 const noWriter = () => Object.assign(new StoreUnavailable("no server writes"), { noWriter: true });
 const ANSWER: HttpResponse = { status: 200, headers: {}, body: "" };

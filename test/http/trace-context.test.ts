@@ -5,8 +5,7 @@ import { basic } from "../../scripts/http-client.ts";
 import { readTraceparent } from "../../src/http/trace-context.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { World } from "../support/world.ts";
-import { makeWorld } from "../support/world.ts";
+import { makeWorld, type World } from "../support/world.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT = "00f067aa0ba902b7";

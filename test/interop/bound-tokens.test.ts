@@ -8,13 +8,19 @@ import * as oauth from "oauth4webapi";
 import * as openid from "openid-client";
 import { issueClientCertificate, makeAuthority, x509 } from "../../scripts/dev-pki.ts";
 import { freePorts } from "../../scripts/server-process.ts";
-import type { ResourceServer } from "../support/resource-server.ts";
-import { startResourceServer } from "../support/resource-server.ts";
+import { type ResourceServer, startResourceServer } from "../support/resource-server.ts";
 import { stop } from "../support/stop.ts";
-import type { Fetch } from "../support/web.ts";
-import { fetchAt } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import { type Fetch, fetchAt } from "../support/web.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const SECRET = "a secret: with %, + and ü, and more than 32 characters";
 const OWN = `${ISSUER}/api`;

@@ -6,23 +6,18 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { encodeForm } from "../../scripts/http-client.ts";
 import { LANGUAGES } from "../../src/people/pages/language.ts";
 import { exchange, forAskingAgents, linkIn } from "../support/asking-agents.ts";
-import type { Chromium, NoBrowser, Tab } from "../support/browser.ts";
-import { fileOf, startChromium } from "../support/browser.ts";
+import { type Chromium, fileOf, type NoBrowser, startChromium, type Tab } from "../support/browser.ts";
 import { AS_WEB, files, PUBLIC, redeem, request, verifierOf, WEB_REDIRECT } from "../support/people.ts";
-import type { Site } from "../support/people-site.ts";
-import { APP, GALLERY, SIBLING, startSite } from "../support/people-site.ts";
+import { APP, GALLERY, SIBLING, type Site, startSite } from "../support/people-site.ts";
 import { png } from "../support/png.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { OPERATOR, SAMPLES } from "../support/sample-pages.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld, type World } from "../support/world.ts";
 
 /** Where pictures of the pages are written, for a person to look at: a folder that the environment names, such as screenshots, or nowhere. */
 const PICTURES = process.env.MANDATE_SCREENSHOTS;

@@ -6,8 +6,8 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { AuthorizationServerMetadata } from "@modelcontextprotocol/client";
 import {
+  type AuthorizationServerMetadata,
   auth,
   CrossAppAccessProvider,
   exchangeJwtAuthGrant,
@@ -17,10 +17,8 @@ import { DRAFT as ID_JAG_DRAFT, ID_JAG_PROFILE } from "../../src/spec/id-jag.ts"
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { stop } from "../support/stop.ts";
-import type { DocumentServer, Fetch } from "../support/web.ts";
-import { fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, IDP, ISSUER, makeWorld } from "../support/world.ts";
+import { type DocumentServer, type Fetch, fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
+import { claimsOf, IDP, ISSUER, makeWorld, type World } from "../support/world.ts";
 
 const PARTNER = "https://partner.example";
 const OTHER_API = "https://other-api.partner.example";

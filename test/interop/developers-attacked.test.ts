@@ -14,14 +14,11 @@ import { calculateJwkThumbprint, EmbeddedJWK, jwtVerify } from "jose";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { send } from "../../scripts/http-client.ts";
 import { freePorts } from "../../scripts/server-process.ts";
-import type { Programs } from "../support/developers.ts";
-import { layPrograms, NO_PYJWT, NO_PYTHON } from "../support/developers.ts";
+import { layPrograms, NO_PYJWT, NO_PYTHON, type Programs } from "../support/developers.ts";
 import { athOf } from "../support/dpop.ts";
-import type { Forgery } from "../support/forge.ts";
-import { flipped, forge, makeKey, seconds } from "../support/forge.ts";
+import { type Forgery, flipped, forge, makeKey, seconds } from "../support/forge.ts";
 import { stop } from "../support/stop.ts";
-import type { WebServer } from "../support/web.ts";
-import { startWebServer } from "../support/web.ts";
+import { startWebServer, type WebServer } from "../support/web.ts";
 
 type Seen = { url: string; headers: Headers; body: string };
 

@@ -13,14 +13,11 @@ import { after, before, test } from "node:test";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { send } from "../../scripts/http-client.ts";
 import { freePorts } from "../../scripts/server-process.ts";
-import type { Programs } from "../support/developers.ts";
-import { layPrograms, NO_PYTHON } from "../support/developers.ts";
+import { layPrograms, NO_PYTHON, type Programs } from "../support/developers.ts";
 import { athOf, makeProver } from "../support/dpop.ts";
-import type { Forgery } from "../support/forge.ts";
-import { flipped, forge, makeKey, seconds } from "../support/forge.ts";
+import { type Forgery, flipped, forge, makeKey, seconds } from "../support/forge.ts";
 import { stop } from "../support/stop.ts";
-import type { WebServer } from "../support/web.ts";
-import { startWebServer } from "../support/web.ts";
+import { startWebServer, type WebServer } from "../support/web.ts";
 
 const parent = mkdtempSync(join(tmpdir(), "mandate-developers-"));
 const key = { ...makeKey("ES256", "k1"), typ: "at+jwt" };

@@ -6,14 +6,11 @@ import { after, before, test } from "node:test";
 import { basic, send } from "../../scripts/http-client.ts";
 import { freePorts } from "../../scripts/server-process.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
-import type { Programs } from "../support/developers.ts";
-import { layPrograms, NO_PYJWT } from "../support/developers.ts";
+import { layPrograms, NO_PYJWT, type Programs } from "../support/developers.ts";
 import { stop } from "../support/stop.ts";
 import { until } from "../support/until.ts";
-import type { WebServer } from "../support/web.ts";
-import { LOOPBACK, startWebServer } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, makeWorld, workload } from "../support/world.ts";
+import { LOOPBACK, startWebServer, type WebServer } from "../support/web.ts";
+import { claimsOf, makeWorld, type World, workload } from "../support/world.ts";
 import { assertShort, stretch } from "../support/yardstick.ts";
 
 const SECRET = "developers-told-developers-told-12";

@@ -11,13 +11,10 @@ import { freePorts } from "../../scripts/server-process.ts";
 import { DRAFT } from "../../src/spec/deferred-token-response.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { answerLink } from "../support/deferral.ts";
-import type { Programs } from "../support/developers.ts";
-import { layPrograms, NO_PYTHON } from "../support/developers.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { layPrograms, NO_PYTHON, type Programs } from "../support/developers.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import { claimsOf, makeWorld, TRUST_DOMAIN, type World, workload } from "../support/world.ts";
 
 const API = "https://api.example";
 

@@ -16,16 +16,20 @@ import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import { encodeForm, send } from "../../scripts/http-client.ts";
 import { freePorts, MAIN } from "../../scripts/server-process.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Program, Programs } from "../support/developers.ts";
-import { layPrograms, NO_PYJWT, NO_PYTHON, programs } from "../support/developers.ts";
+import {
+  layPrograms,
+  NO_PYJWT,
+  NO_PYTHON,
+  type Program,
+  type Programs,
+  programs,
+} from "../support/developers.ts";
 import { athOf, makeProver } from "../support/dpop.ts";
 import { Browser } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
 import { fetchAt } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, EXCHANGE, JWT, makeWorld, TRUST_DOMAIN, workload } from "../support/world.ts";
+import { claimsOf, EXCHANGE, JWT, makeWorld, TRUST_DOMAIN, type World, workload } from "../support/world.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const PLANNER = "agents/planner";

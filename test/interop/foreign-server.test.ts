@@ -19,10 +19,26 @@ import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { stop } from "../support/stop.ts";
-import type { DocumentServer, Fetch, WebServer } from "../support/web.ts";
-import { fetchAt, startDocumentServer, startWebServer } from "../support/web.ts";
-import type { Form, World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import {
+  type DocumentServer,
+  type Fetch,
+  fetchAt,
+  startDocumentServer,
+  startWebServer,
+  type WebServer,
+} from "../support/web.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 const OTHER_PARTNER = "https://other-partner.example";

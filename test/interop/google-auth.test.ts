@@ -8,8 +8,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import type { CloudWorld } from "../support/clouds.ts";
-import { makeCloudWorld } from "../support/clouds.ts";
+import { type CloudWorld, makeCloudWorld } from "../support/clouds.ts";
 import { stop } from "../support/stop.ts";
 import { claimsOf } from "../support/world.ts";
 

@@ -5,13 +5,10 @@ import { discoverAuthorizationServerMetadata } from "@modelcontextprotocol/clien
 import * as oauth from "oauth4webapi";
 import * as openid from "openid-client";
 import { files, forPeople, PRIVATE, PRIVATE_SECRET } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
-import type { Fetch } from "../support/web.ts";
-import { fetchAt } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER as HOST, makeWorld } from "../support/world.ts";
+import { type Fetch, fetchAt } from "../support/web.ts";
+import { claimsOf, ISSUER as HOST, makeWorld, type World } from "../support/world.ts";
 
 const ISSUER = `${HOST}/tenants/one`;
 const API = "https://api.example";

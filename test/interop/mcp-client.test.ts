@@ -5,30 +5,26 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type {
-  AuthorizationServerMetadata,
-  OAuthClientMetadata,
-  StoredOAuthClientInformation,
-} from "@modelcontextprotocol/client";
 import {
+  type AuthorizationServerMetadata,
   auth,
   ClientCredentialsProvider,
   discoverAuthorizationServerMetadata,
   fetchToken,
+  type OAuthClientMetadata,
   OAuthError,
   PrivateKeyJwtProvider,
   RegistrationRejectedError,
   registerClient,
+  type StoredOAuthClientInformation,
 } from "@modelcontextprotocol/client";
 import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { createInitialToken } from "../support/host.ts";
 import { stop } from "../support/stop.ts";
-import type { DocumentServer, Fetch } from "../support/web.ts";
-import { fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import { type DocumentServer, type Fetch, fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
+import { claimsOf, ISSUER, makeWorld, type World } from "../support/world.ts";
 
 const SCOPE = "tools.call";
 

@@ -15,8 +15,8 @@ import { err, ok } from "../../src/result.ts";
 import { clientOfDocument, parseClientDocument } from "../../src/settings/client-metadata.ts";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
-import type { Asked } from "../support/people.ts";
 import {
+  type Asked,
   Browser,
   challengeOf,
   files,
@@ -27,12 +27,10 @@ import {
   SCOPES,
   verifierOf,
 } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
-import type { Form, Service } from "../support/world.ts";
-import { claimsOf, ISSUER } from "../support/world.ts";
+import { claimsOf, type Form, ISSUER, type Service } from "../support/world.ts";
 
 const FIXTURES = new URL("../fixtures/mcp-clients/", import.meta.url);
 const read = (folder: string): ReadonlyMap<string, string> =>

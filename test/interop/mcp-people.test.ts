@@ -11,8 +11,13 @@ import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { DRAFT } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Answers, RunningMcpServer } from "../support/mcp-server.ts";
-import { byVersion1, byVersion2, startMcpServer } from "../support/mcp-server.ts";
+import {
+  type Answers,
+  byVersion1,
+  byVersion2,
+  type RunningMcpServer,
+  startMcpServer,
+} from "../support/mcp-server.ts";
 import {
   Browser,
   files,
@@ -22,13 +27,19 @@ import {
   PRIVATE_SECRET,
   WEB_REDIRECT,
 } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
-import type { DocumentServer, Fetch } from "../support/web.ts";
-import { fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import { type DocumentServer, type Fetch, fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  EXCHANGE,
+  ISSUER,
+  JWT,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const SCOPE = "notes.read";
 const API = "https://ledger.example";

@@ -15,10 +15,18 @@ import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { createInitialToken } from "../support/host.ts";
 import { stop } from "../support/stop.ts";
-import type { DocumentServer, Fetch } from "../support/web.ts";
-import { fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, JWT_SPIFFE, makeWorld, workload } from "../support/world.ts";
+import { type DocumentServer, type Fetch, fetchAt, LOOPBACK, startDocumentServer } from "../support/web.ts";
+import {
+  claimsOf,
+  EXCHANGE,
+  IDP,
+  ISSUER,
+  JWT,
+  JWT_SPIFFE,
+  makeWorld,
+  type World,
+  workload,
+} from "../support/world.ts";
 
 const API = "https://api.example";
 const PARTNER = "https://partner.example";

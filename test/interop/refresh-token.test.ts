@@ -15,12 +15,10 @@ import {
   SCOPES,
   WEB_REDIRECT,
 } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
 import { fetchAt } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import { claimsOf, ISSUER, makeWorld, type World } from "../support/world.ts";
 
 let provider: TestProvider;
 let world: World;

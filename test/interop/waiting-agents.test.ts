@@ -5,12 +5,10 @@ import * as openid from "openid-client";
 import { PLANNER, TRIPS } from "../support/asking-agents.ts";
 import { answerLink, forDeferral } from "../support/deferral.ts";
 import { files } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
 import { fetchAt } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, JWT, makeWorld } from "../support/world.ts";
+import { claimsOf, ISSUER, JWT, makeWorld, type World } from "../support/world.ts";
 
 const GRANT = "urn:ietf:params:oauth:grant-type";
 

@@ -6,19 +6,20 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { AuthorizationServerMetadata } from "@modelcontextprotocol/client";
-import { Client, CrossAppAccessProvider, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import {
+  type AuthorizationServerMetadata,
+  Client,
+  CrossAppAccessProvider,
+  StreamableHTTPClientTransport,
+} from "@modelcontextprotocol/client";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { seconds } from "../support/forge.ts";
-import type { RunningMcpServer } from "../support/mcp-server.ts";
-import { byVersion2, startMcpServer } from "../support/mcp-server.ts";
+import { byVersion2, type RunningMcpServer, startMcpServer } from "../support/mcp-server.ts";
 import { GRANT, makePlatform } from "../support/platforms.ts";
 import { stop } from "../support/stop.ts";
-import type { Fetch } from "../support/web.ts";
-import { fetchAt } from "../support/web.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, ISSUER, makeWorld } from "../support/world.ts";
+import { type Fetch, fetchAt } from "../support/web.ts";
+import { claimsOf, ISSUER, makeWorld, type World } from "../support/world.ts";
 
 const SCOPE = "tools.call";
 const CLIENT_ID = "conformance-wif-workload";

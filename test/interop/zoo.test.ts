@@ -8,8 +8,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { basic, encodeForm } from "../../scripts/http-client.ts";
 import { parseClientDocument } from "../../src/settings/client-metadata.ts";
-import type { ProxyForm } from "../../src/settings/proxy-forms.ts";
-import { chainFieldOf, PROXY_FORMS, readForwarded } from "../../src/settings/proxy-forms.ts";
+import { chainFieldOf, PROXY_FORMS, type ProxyForm, readForwarded } from "../../src/settings/proxy-forms.ts";
 import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
@@ -26,11 +25,9 @@ import {
   verifierOf,
 } from "../support/people.ts";
 import { makePlatform } from "../support/platforms.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
-import type { World } from "../support/world.ts";
-import { claimsOf, EXCHANGE, ISSUER, JWT, makeWorld, workload } from "../support/world.ts";
+import { claimsOf, EXCHANGE, ISSUER, JWT, makeWorld, type World, workload } from "../support/world.ts";
 
 const ZOO = new URL("../zoo/", import.meta.url);
 const API = "https://api.example";

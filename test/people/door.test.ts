@@ -1,14 +1,11 @@
 /** The people's wing in a server that runs: what is loaded of it, when, and what is at its paths without it. */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
-import type { Sent } from "../../scripts/http-client.ts";
-import { send } from "../../scripts/http-client.ts";
+import { after, before, type TestContext, test } from "node:test";
+import { type Sent, send } from "../../scripts/http-client.ts";
 import { startServer } from "../../scripts/server-process.ts";
 import { files, forPeople } from "../support/people.ts";
-import type { TestProvider } from "../support/provider.ts";
-import { startProvider } from "../support/provider.ts";
+import { startProvider, type TestProvider } from "../support/provider.ts";
 import { stop } from "../support/stop.ts";
 import { makeSurroundings } from "../support/world.ts";
 

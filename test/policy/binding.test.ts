@@ -5,8 +5,7 @@ import * as v from "valibot";
 import type { AccessRequest, ProvenKeys, Subject } from "../../src/policy/access.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
 import { decide } from "../../src/policy/decide.ts";
-import type { PolicySet } from "../../src/policy/rules.ts";
-import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+import { compilePolicy, type PolicySet, Rule, Target } from "../../src/policy/rules.ts";
 import { defined } from "../../src/result.ts";
 
 const issuer = "https://as.example";

@@ -7,8 +7,7 @@ import type { AccessRequest, Consent } from "../../src/policy/access.ts";
 import { checkPolicy } from "../../src/policy/checks.ts";
 import { decide } from "../../src/policy/decide.ts";
 import type { ConfiguredParties } from "../../src/policy/parties.ts";
-import type { PolicySet } from "../../src/policy/rules.ts";
-import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+import { compilePolicy, type PolicySet, Rule, Target } from "../../src/policy/rules.ts";
 import { prng } from "../support/prng.ts";
 import { rounds } from "../support/rounds.ts";
 

@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import { STORE_TIMEOUT_MS } from "../../src/limits/store.ts";
-import type { ClosureFacts } from "../../src/policy/closure.ts";
-import { buildClosure, unaskedRules } from "../../src/policy/closure.ts";
+import { buildClosure, type ClosureFacts, unaskedRules } from "../../src/policy/closure.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
 
 const NOW = 1_790_000_000;

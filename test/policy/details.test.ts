@@ -3,11 +3,15 @@ import { test } from "node:test";
 import * as v from "valibot";
 import { cpuMs } from "../../src/adapters/clock.ts";
 import { declaredTypes, schemaOf, typesOf } from "../../src/policy/detail-types.ts";
-import type { Sides } from "../../src/policy/details.ts";
-import { areCovered, checkConforms, intersectDetails, isWithin } from "../../src/policy/details.ts";
+import {
+  areCovered,
+  checkConforms,
+  intersectDetails,
+  isWithin,
+  type Sides,
+} from "../../src/policy/details.ts";
 import type { Detail, DetailValue } from "../../src/spec/rfc9396.ts";
-import type { Prng } from "../support/prng.ts";
-import { prng } from "../support/prng.ts";
+import { type Prng, prng } from "../support/prng.ts";
 import { rounds } from "../support/rounds.ts";
 
 const INVOICE = "https://ledger.example/rar/invoice";

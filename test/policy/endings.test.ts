@@ -9,8 +9,13 @@ import {
   ENDING_KEPT_SECONDS,
   ENDING_REACH_MS,
 } from "../../src/limits/tokens.ts";
-import type { Endable, EndingSelector, Root } from "../../src/policy/endings.ts";
-import { buildEnding, endingKeys } from "../../src/policy/endings.ts";
+import {
+  buildEnding,
+  type Endable,
+  type EndingSelector,
+  endingKeys,
+  type Root,
+} from "../../src/policy/endings.ts";
 
 const US = "https://as.example";
 const [ONE, TWO] = ["spiffe://one.example/a", "spiffe://two.example/b"];

@@ -5,11 +5,9 @@ import type { AuditEvent } from "../../src/audit/event.ts";
 import type { AccessRequest, Subject } from "../../src/policy/access.ts";
 import type { AskedRequest } from "../../src/policy/decision.ts";
 import { askedOf, factsOf } from "../../src/policy/facts.ts";
-import type { DecidedEvent } from "../../src/policy/replay.ts";
-import { decideAgain, gather } from "../../src/policy/replay.ts";
+import { type DecidedEvent, decideAgain, gather } from "../../src/policy/replay.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
-import type { Loose } from "../../src/result.ts";
-import { defined } from "../../src/result.ts";
+import { defined, type Loose } from "../../src/result.ts";
 
 const US = "https://as.example";
 const IDP = "https://idp.example";

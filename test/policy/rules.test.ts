@@ -2,8 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as v from "valibot";
 import { isClassName } from "../../src/policy/rule-members.ts";
-import type { Caller } from "../../src/policy/rules.ts";
-import { candidates, compilePolicy, isNamed, kindsFor, Rule, Target } from "../../src/policy/rules.ts";
+import {
+  type Caller,
+  candidates,
+  compilePolicy,
+  isNamed,
+  kindsFor,
+  Rule,
+  Target,
+} from "../../src/policy/rules.ts";
 
 const issuer = "https://as.example";
 const planner = "spiffe://td.example/agents/planner";

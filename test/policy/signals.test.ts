@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hash } from "../../src/adapters/crypto/hash.ts";
 import { buildEnding } from "../../src/policy/endings.ts";
-import type { ReachedToken } from "../../src/policy/signals.ts";
-import { Telling } from "../../src/policy/signals.ts";
+import { type ReachedToken, Telling } from "../../src/policy/signals.ts";
 
 const issuer = "https://as.example";
 const origin = { iss: "https://idp.example", sub: "alice" };

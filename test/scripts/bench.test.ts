@@ -10,8 +10,7 @@ import { end } from "../../scripts/bench/children.ts";
 import { makeCall } from "../../scripts/bench/client.ts";
 import { quantile } from "../../scripts/bench/load.ts";
 import { toRatios } from "../../scripts/bench/ratios.ts";
-import type { Row } from "../../scripts/bench/rounds.ts";
-import { send, startLoad } from "../../scripts/bench/rounds.ts";
+import { type Row, send, startLoad } from "../../scripts/bench/rounds.ts";
 import { bench } from "../../scripts/bench/run.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 

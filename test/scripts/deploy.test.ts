@@ -14,8 +14,7 @@ import {
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { freePorts, launchServer } from "../../scripts/server-process.ts";
 import { makeProduction } from "../../scripts/trials/production.ts";

@@ -3,23 +3,27 @@ import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { get } from "node:https";
-import type { AddressInfo } from "node:net";
-import { createServer as createTcpServer } from "node:net";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { TLSSocket } from "node:tls";
-import { connect, createServer } from "node:tls";
+import { connect, createServer, type TLSSocket } from "node:tls";
 import { createLocalJWKSet, importJWK, jwtVerify } from "jose";
-import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
-import { bundle, loadTrustDomain, mintJwtSvid, saveTrustDomain } from "../../scripts/dev-keys.ts";
-import type { SvidOptions } from "../../scripts/dev-pki.ts";
+import {
+  type Authority,
+  bundle,
+  loadTrustDomain,
+  mintJwtSvid,
+  saveTrustDomain,
+  type TrustDomain,
+} from "../../scripts/dev-keys.ts";
 import {
   issueServerCertificate,
   makeAuthority,
   makeIntermediate,
   makeTrustDomain,
   mintX509Svid,
+  type SvidOptions,
   x509,
 } from "../../scripts/dev-pki.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";

@@ -1,11 +1,9 @@
 /** A short run of the fuzzer, and that it finds what is planted. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Corpus } from "../../scripts/fuzz/corpus.ts";
-import { openCorpus } from "../../scripts/fuzz/corpus.ts";
+import { type Corpus, openCorpus } from "../../scripts/fuzz/corpus.ts";
 import { KINDS } from "../../scripts/fuzz/kinds.ts";
-import type { FuzzOptions } from "../../scripts/fuzz/run.ts";
-import { fuzz } from "../../scripts/fuzz/run.ts";
+import { type FuzzOptions, fuzz } from "../../scripts/fuzz/run.ts";
 import { openWire } from "../../scripts/fuzz/wire.ts";
 import { cpuMs } from "../../src/adapters/clock.ts";
 import description from "../../src/http/openapi.json" with { type: "json" };

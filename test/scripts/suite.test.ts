@@ -12,8 +12,7 @@ import { makeAuthority, makeCertificate } from "../../scripts/suite/certificates
 import { AREAS } from "../../scripts/suite/checks/all.ts";
 import { levelOf } from "../../scripts/suite/levels.ts";
 import { toJson, toJunit, toText } from "../../scripts/suite/report.ts";
-import type { Run } from "../../scripts/suite/runner.ts";
-import { runSuite } from "../../scripts/suite/runner.ts";
+import { type Run, runSuite } from "../../scripts/suite/runner.ts";
 import { failedAt } from "../../scripts/trials/suite-control.ts";
 import { MUTATIONS } from "../../scripts/trials/suite-mutations.ts";
 

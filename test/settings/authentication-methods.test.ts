@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AuthMethod, ClientSource } from "../../src/settings/authentication-methods.ts";
-import { methodsFrom, registrableMethods, servedMethods } from "../../src/settings/authentication-methods.ts";
+import {
+  type AuthMethod,
+  type ClientSource,
+  methodsFrom,
+  registrableMethods,
+  servedMethods,
+} from "../../src/settings/authentication-methods.ts";
 
 const SECRET: readonly AuthMethod[] = ["client_secret_basic", "client_secret_post"];
 const SPIFFE: readonly AuthMethod[] = ["spiffe_jwt", "spiffe_x509"];

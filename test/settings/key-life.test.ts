@@ -5,8 +5,15 @@ import * as v from "valibot";
 import { KEY_UNUSED_SECONDS } from "../../src/limits/keys.ts";
 import { apiTarget } from "../../src/policy/own-target.ts";
 import { compilePolicy } from "../../src/policy/rules.ts";
-import type { KeyFacts, KeyState, KeyStep, KeyUse } from "../../src/settings/key-life.ts";
-import { dueSteps, keysInUse, nextChange } from "../../src/settings/key-life.ts";
+import {
+  dueSteps,
+  type KeyFacts,
+  type KeyState,
+  type KeyStep,
+  type KeyUse,
+  keysInUse,
+  nextChange,
+} from "../../src/settings/key-life.ts";
 import { KeySchedule } from "../../src/settings/sections.ts";
 
 const NOW = 1_790_000_000;

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { defined } from "../../src/result.ts";
-import type { AdmittedBy } from "../../src/settings/client-metadata.ts";
-import { judgeRegistration } from "../../src/settings/client-metadata.ts";
+import { type AdmittedBy, judgeRegistration } from "../../src/settings/client-metadata.ts";
 import { OWN_CLASSES } from "../../src/spec/rfc7591.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { CERTIFICATE_BYTES_MAX } from "../../src/limits/input.ts";
-import type { ProxyForm } from "../../src/settings/proxy-forms.ts";
-import { readForwarded, whyNotField } from "../../src/settings/proxy-forms.ts";
+import { type ProxyForm, readForwarded, whyNotField } from "../../src/settings/proxy-forms.ts";
 
 const sha256 = (data: Uint8Array): string => createHash("sha256").update(data).digest("base64url");
 const A = Uint8Array.fromHex("30820a01fbff");

@@ -7,8 +7,7 @@ import {
   isDeferralCode,
   parsePoll,
 } from "../../src/spec/deferred-token-response.ts";
-import type { Form } from "../../src/spec/rfc6749.ts";
-import { parseForm } from "../../src/spec/rfc6749.ts";
+import { type Form, parseForm } from "../../src/spec/rfc6749.ts";
 
 const modes = [
   ["deferred", true],

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { IdJagRule } from "../../src/spec/id-jag.ts";
 import {
   buildIdJagClaims,
   checkAssertionAudience,
@@ -8,6 +7,7 @@ import {
   DRAFT,
   ID_JAG_PROFILE,
   ID_JAG_TYP,
+  type IdJagRule,
 } from "../../src/spec/id-jag.ts";
 import { buildGrantClaims } from "../../src/spec/identity-chaining.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Grant, SubjectThere } from "../../src/spec/identity-chaining.ts";
 import {
   buildGrantClaims,
   DRAFT,
   GRANT_TYP,
+  type Grant,
   mapSubjectThere,
+  type SubjectThere,
   transcribe,
 } from "../../src/spec/identity-chaining.ts";
-import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
-import { parseJson } from "../../src/spec/rfc8259.ts";
+import { type Json, type JsonObject, parseJson } from "../../src/spec/rfc8259.ts";
 
 const issuer = "https://as.example";
 const planner = { sub: "spiffe://td.example/agents/planner", iss: issuer };

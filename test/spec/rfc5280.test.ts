@@ -6,17 +6,17 @@ import { test } from "node:test";
 import { derOf } from "../../scripts/dev-keys.ts";
 import { makeTrustDomain, mintX509Svid } from "../../scripts/dev-pki.ts";
 import { CERTIFICATE_BYTES_MAX, CERTIFICATE_PATH_MAX } from "../../src/limits/input.ts";
-import type { Certificate } from "../../src/spec/rfc5280.ts";
-import { parseCertificate } from "../../src/spec/rfc5280.ts";
+import { type Certificate, parseCertificate } from "../../src/spec/rfc5280.ts";
 import { checkPath } from "../../src/spec/rfc5280-path.ts";
-import type { Bytes, Content } from "../fixtures/x509/build.ts";
 import {
   altNames,
   attribute,
+  type Bytes,
   basicConstraints,
   bits,
   build,
   CLIENT_AUTH,
+  type Content,
   commonName,
   DIGITAL_SIGNATURE,
   directoryName,

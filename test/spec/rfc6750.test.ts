@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Challenge } from "../../src/spec/rfc6750.ts";
-import { buildChallenge, parseBearer } from "../../src/spec/rfc6750.ts";
+import { buildChallenge, type Challenge, parseBearer } from "../../src/spec/rfc6750.ts";
 import { mutate, prng } from "../support/prng.ts";
 
 const none = new Set<string>();

@@ -1,8 +1,7 @@
 /** RFC 7239: the address of its client that a proxy tells. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ForwardedField } from "../../src/spec/rfc7239.ts";
-import { parseForwarded } from "../../src/spec/rfc7239.ts";
+import { type ForwardedField, parseForwarded } from "../../src/spec/rfc7239.ts";
 import { prng } from "../support/prng.ts";
 
 const told = (value: string, field: ForwardedField = "Forwarded"): string | undefined => {

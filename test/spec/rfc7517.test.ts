@@ -3,8 +3,14 @@ import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { KEYS_MAX, KID_CHARS_MAX } from "../../src/limits/input.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/spec/rfc7515.ts";
-import type { Jwk } from "../../src/spec/rfc7517.ts";
-import { algorithmsOf, parseJwk, parseJwkSet, RSA_ALGORITHMS, selectKey } from "../../src/spec/rfc7517.ts";
+import {
+  algorithmsOf,
+  type Jwk,
+  parseJwk,
+  parseJwkSet,
+  RSA_ALGORITHMS,
+  selectKey,
+} from "../../src/spec/rfc7517.ts";
 import type { Json, JsonObject } from "../../src/spec/rfc8259.ts";
 
 const ec = (namedCurve: string) =>

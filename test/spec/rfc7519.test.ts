@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { TimeRule } from "../../src/spec/rfc7519.ts";
 import {
   audiences,
   checkAudienceContains,
@@ -8,6 +7,7 @@ import {
   checkTimes,
   stringClaim,
   stringOrUriClaim,
+  type TimeRule,
 } from "../../src/spec/rfc7519.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Jws } from "../../src/spec/rfc7515.ts";
-import { encodeBase64url, parseJws } from "../../src/spec/rfc7515.ts";
-import type { AssertionRule, GrantRule } from "../../src/spec/rfc7523.ts";
+import { encodeBase64url, type Jws, parseJws } from "../../src/spec/rfc7515.ts";
 import {
+  type AssertionRule,
   checkClientAssertion,
   checkGrant,
+  type GrantRule,
   JWT_BEARER,
   JWT_BEARER_GRANT,
   parseClientAssertion,

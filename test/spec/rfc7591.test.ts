@@ -5,20 +5,18 @@ import { JSON_DEPTH_MAX } from "../../src/limits/input.ts";
 import { MACHINE_GRANT_TYPES } from "../../src/modes.ts";
 import { defined } from "../../src/result.ts";
 import { parseClientMetadata } from "../../src/settings/client-metadata.ts";
-import type { Ceiling } from "../../src/spec/rfc7591.ts";
 import {
   buildClientInformation,
+  type Ceiling,
   grantedScopes,
   grantedTypes,
   mergeStatement,
   registerMetadata,
   servedTypes,
 } from "../../src/spec/rfc7591.ts";
-import type { MetadataReason } from "../../src/spec/rfc7591-errors.ts";
-import { METADATA_REASONS } from "../../src/spec/rfc7591-errors.ts";
+import { METADATA_REASONS, type MetadataReason } from "../../src/spec/rfc7591-errors.ts";
 import { membersFor } from "../../src/spec/rfc7591-members.ts";
-import type { JsonObject } from "../../src/spec/rfc8259.ts";
-import { isJsonObject, parseJson } from "../../src/spec/rfc8259.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../../src/spec/rfc8259.ts";
 import { prng } from "../support/prng.ts";
 import { rounds } from "../support/rounds.ts";
 

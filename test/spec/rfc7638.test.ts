@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import type { EcJwk, Jwk } from "../../src/spec/rfc7517.ts";
-import { parseJwk } from "../../src/spec/rfc7517.ts";
+import { type EcJwk, type Jwk, parseJwk } from "../../src/spec/rfc7517.ts";
 import { thumbprintInput } from "../../src/spec/rfc7638.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decodeUtf8, parseJson } from "../../src/spec/rfc8259.ts";
-import type { Prng } from "../support/prng.ts";
-import { mutate, prng } from "../support/prng.ts";
+import { mutate, type Prng, prng } from "../support/prng.ts";
 
 const DEPTH = 4;
 

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseForm } from "../../src/spec/rfc6749.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
-import type { Chain } from "../../src/spec/rfc8693.ts";
 import {
   ACCESS_TOKEN,
   buildAct,
+  type Chain,
   fitsAct,
   ID_JAG,
   ID_TOKEN,

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { derOf } from "../../scripts/dev-keys.ts";
 import { parseDistinguishedName } from "../../src/spec/rfc4514.ts";
-import type { Certificate } from "../../src/spec/rfc5280.ts";
-import { parseCertificate } from "../../src/spec/rfc5280.ts";
+import { type Certificate, parseCertificate } from "../../src/spec/rfc5280.ts";
 import type { Json } from "../../src/spec/rfc8259.ts";
 import {
   checkClientCertificate,
@@ -13,14 +12,15 @@ import {
   parseRegisteredCertificate,
   parseSubject,
 } from "../../src/spec/rfc8705.ts";
-import type { Bytes, Content } from "../fixtures/x509/build.ts";
 import {
   ANY_USAGE,
   altNames,
   attribute,
+  type Bytes,
   basicConstraints,
   build,
   CLIENT_AUTH,
+  type Content,
   DIGITAL_SIGNATURE,
   dns,
   EMPTY_NAME,

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { buildIdJagClaims, checkIdJag, ID_JAG_TYP } from "../../src/spec/id-jag.ts";
 import { buildGrantClaims, GRANT_TYP } from "../../src/spec/identity-chaining.ts";
-import type { Jws, JwsHeader } from "../../src/spec/rfc7515.ts";
-import { encodeBase64url, parseJws } from "../../src/spec/rfc7515.ts";
+import { encodeBase64url, type Jws, type JwsHeader, parseJws } from "../../src/spec/rfc7515.ts";
 import {
   checkClientAssertion,
   checkGrant,

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import type { Json } from "../../src/spec/rfc8259.ts";
-import { parseJson } from "../../src/spec/rfc8259.ts";
+import { type Json, parseJson } from "../../src/spec/rfc8259.ts";
 import { canonicalize, canonicalizeSparse } from "../../src/spec/rfc8785.ts";
 
 const cases = [

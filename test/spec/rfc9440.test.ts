@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CERTIFICATE_BYTES_MAX } from "../../src/limits/input.ts";
 import { parseCertificate } from "../../src/spec/rfc5280.ts";
-import type { ClientCertFields } from "../../src/spec/rfc9440.ts";
-import { parseClientCert } from "../../src/spec/rfc9440.ts";
+import { type ClientCertFields, parseClientCert } from "../../src/spec/rfc9440.ts";
 import { build, hex } from "../fixtures/x509/build.ts";
 import { mutate, prng } from "../support/prng.ts";
 

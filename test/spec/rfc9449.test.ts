@@ -3,8 +3,13 @@ import { test } from "node:test";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { PROOF_ALGORITHMS } from "../../src/spec/rfc8725.ts";
-import type { ProofRule } from "../../src/spec/rfc9449.ts";
-import { checkProof, hasDpopScheme, parseDpopCredentials, parseProof } from "../../src/spec/rfc9449.ts";
+import {
+  checkProof,
+  hasDpopScheme,
+  type ProofRule,
+  parseDpopCredentials,
+  parseProof,
+} from "../../src/spec/rfc9449.ts";
 import { makeProver } from "../support/dpop.ts";
 import { forge, makeKey } from "../support/forge.ts";
 import { mutate, prng } from "../support/prng.ts";

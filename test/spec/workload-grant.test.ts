@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { matchesPattern, prefixesOver } from "../../src/spec/spiffe/id.ts";
-import type { PlatformRegistration } from "../../src/spec/workload-grant.ts";
 import {
   isWorkloadName,
   isWorkloadPattern,
   matchRegistration,
+  type PlatformRegistration,
   parsePlatformId,
   platformId,
   takesName,

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DER_DEPTH_MAX } from "../../src/limits/input.ts";
-import type { Der } from "../../src/spec/x690.ts";
 import {
   childrenOf,
+  type Der,
   readAscii,
   readBits,
   readBoolean,

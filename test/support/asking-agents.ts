@@ -1,10 +1,8 @@
 /** A server at which agents ask users for a consent that they lack; and agents that do. */
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { forPeople, PRIVATE } from "./people.ts";
 import type { TestProvider } from "./provider.ts";
-import type { Service } from "./world.ts";
-import { ACCESS_TOKEN, EXCHANGE, ISSUER, JWT, workload } from "./world.ts";
+import { ACCESS_TOKEN, EXCHANGE, ISSUER, JWT, type Service, workload } from "./world.ts";
 
 export const PLANNER = workload("agents/planner");
 export const BOOKING = workload("agents/booking");

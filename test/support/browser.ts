@@ -2,8 +2,7 @@
  * A real browser: the Chromium that the package @sparticuz/chromium carries, without a window, driven by the DevTools
  * protocol (https://chromedevtools.github.io/devtools-protocol/).
  */
-import type { ChildProcess } from "node:child_process";
-import { execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT } from "../../src/spec/workload-grant.ts";
 import { makePlatform } from "./platforms.ts";
-import type { World } from "./world.ts";
-import { JWT, makeWorld } from "./world.ts";
+import { JWT, makeWorld, type World } from "./world.ts";
 
 const API = "https://api.example";
 

@@ -2,13 +2,10 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { SignJWT } from "jose";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import type { ServerProcess } from "../../scripts/server-process.ts";
-import type { Guests, Kind } from "./guests.ts";
-import { JWT_BEARER, SECRET } from "./guests.ts";
-import type { Form, World } from "./world.ts";
-import { ISSUER } from "./world.ts";
+import { type Guests, JWT_BEARER, type Kind, SECRET } from "./guests.ts";
+import { type Form, ISSUER, type World } from "./world.ts";
 
 const BY_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /** At each instance, so that two meet in one journal too. */

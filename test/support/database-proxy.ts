@@ -1,7 +1,6 @@
 /** A proxy to a shared PostgreSQL that can be made to fail, as if that server were away. */
 import { once } from "node:events";
-import type { AddressInfo, Socket } from "node:net";
-import { connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export type DatabaseProxy = {
   /** The database behind it, at the port of the proxy. */

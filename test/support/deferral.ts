@@ -1,11 +1,9 @@
 /** Agents that wait for their users: they send `completion_mode=deferred`, poll with the code, and cancel it. */
 import assert from "node:assert/strict";
-import type { Answer, Form } from "../../scripts/http-client.ts";
-import { encodeForm, postForm } from "../../scripts/http-client.ts";
+import { type Answer, encodeForm, type Form, postForm } from "../../scripts/http-client.ts";
 import { DEFERRAL_CODE, DEFERRED, DRAFT } from "../../src/spec/deferred-token-response.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
-import type { Exchanging } from "./asking-agents.ts";
-import { exchange, forAskingAgents } from "./asking-agents.ts";
+import { type Exchanging, exchange, forAskingAgents } from "./asking-agents.ts";
 import { Browser } from "./people.ts";
 import type { TestProvider } from "./provider.ts";
 import type { Service } from "./world.ts";

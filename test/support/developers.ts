@@ -1,7 +1,6 @@
 /** The programs of the pages for developers, as printed there, in processes of their own. */
 import assert from "node:assert/strict";
-import type { ChildProcess } from "node:child_process";
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

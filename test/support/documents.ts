@@ -2,10 +2,8 @@
 import { createPrivateKey, randomUUID, sign } from "node:crypto";
 import { makeKeyPem, publicJwk } from "../../scripts/dev-keys.ts";
 import { MACHINE_GRANT_TYPES } from "../../src/modes.ts";
-import type { WebServer } from "./web.ts";
-import { LOOPBACK, startWebServer } from "./web.ts";
-import type { Form } from "./world.ts";
-import { ISSUER } from "./world.ts";
+import { LOOPBACK, startWebServer, type WebServer } from "./web.ts";
+import { type Form, ISSUER } from "./world.ts";
 
 /** JSON with status 200, if nothing else is said. */
 export type Page = {

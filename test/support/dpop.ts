@@ -1,8 +1,7 @@
 /** DPoP proofs by hand, and the key behind them; thumbprint and hash are made by other code than that under test. */
 import { createHash, randomUUID } from "node:crypto";
 import { calculateJwkThumbprint } from "jose";
-import type { Forgery, Key } from "./forge.ts";
-import { forge, makeKey, seconds } from "./forge.ts";
+import { type Forgery, forge, type Key, makeKey, seconds } from "./forge.ts";
 
 export type Prover = {
   key: Key;

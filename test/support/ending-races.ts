@@ -12,8 +12,7 @@ import { hash } from "../../src/adapters/crypto/hash.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import { ENDING_REACH_MS } from "../../src/limits/tokens.ts";
-import type { EndingSelector } from "../../src/policy/endings.ts";
-import { buildEnding } from "../../src/policy/endings.ts";
+import { buildEnding, type EndingSelector } from "../../src/policy/endings.ts";
 import { reload } from "./reload.ts";
 import {
   ACCESS_TOKEN,

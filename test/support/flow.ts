@@ -24,14 +24,12 @@ import type { Consent } from "../../src/policy/access.ts";
 import type { KeySource, Ports } from "../../src/ports.ts";
 import { err, ok } from "../../src/result.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";
-import type { Form } from "../../src/spec/rfc6749.ts";
-import { parseForm } from "../../src/spec/rfc6749.ts";
+import { type Form, parseForm } from "../../src/spec/rfc6749.ts";
 import { parseJwkSet, selectKey } from "../../src/spec/rfc7517.ts";
 import type { Foreign } from "./foreign.ts";
 import { migratedFile } from "./migrated.ts";
 import { openSigner } from "./signer.ts";
-import type { Event } from "./world.ts";
-import { ISSUER } from "./world.ts";
+import { type Event, ISSUER } from "./world.ts";
 
 export type Flow = {
   ports: Ports & OwnPorts;

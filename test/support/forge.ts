@@ -1,6 +1,5 @@
 /** JWTs by hand: any header, any payload, any signature, so that each can be wrong in one place and right in all others. */
-import type { KeyObject } from "node:crypto";
-import { constants, createPrivateKey, generateKeyPairSync, sign } from "node:crypto";
+import { constants, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
 export type Key = {
   kid: string;

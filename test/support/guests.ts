@@ -4,17 +4,23 @@
  */
 import assert from "node:assert/strict";
 import { exportJWK, generateKeyPair } from "jose";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Claims, Foreign } from "./foreign.ts";
-import { makeForeign } from "./foreign.ts";
+import { type Claims, type Foreign, makeForeign } from "./foreign.ts";
 import { makeService } from "./service.ts";
 import { LOOPBACK, startDocumentServer } from "./web.ts";
-import type { Event, Form, Service, World } from "./world.ts";
-import { claimsOf, ISSUER, makeWorld, workload } from "./world.ts";
+import {
+  claimsOf,
+  type Event,
+  type Form,
+  ISSUER,
+  makeWorld,
+  type Service,
+  type World,
+  workload,
+} from "./world.ts";
 
 export const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 export const SECRET = "the-secret-of-all-clients-12345678";

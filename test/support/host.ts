@@ -11,8 +11,7 @@ import type { Admin, Command } from "../../src/cli/command.ts";
 import { readCommandLine } from "../../src/cli/command-line.ts";
 import { readCommand } from "../../src/cli/host.ts";
 import { loadConfig } from "../../src/config/config.ts";
-import type { Result } from "../../src/result.ts";
-import { err } from "../../src/result.ts";
+import { err, type Result } from "../../src/result.ts";
 import type { World } from "./world.ts";
 
 /** What a command line asks for, or why it is refused. */

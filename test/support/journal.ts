@@ -2,8 +2,12 @@
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { JournalEntry, JournalOptions, OpenJournal } from "../../src/adapters/audit/journal.ts";
-import { openJournal } from "../../src/adapters/audit/journal.ts";
+import {
+  type JournalEntry,
+  type JournalOptions,
+  type OpenJournal,
+  openJournal,
+} from "../../src/adapters/audit/journal.ts";
 import { makeClock } from "../../src/adapters/clock.ts";
 import type { EventLog, Store, StoredEvent } from "../../src/adapters/store/store.ts";
 import { STORE_RETRY_MS } from "../../src/limits/store.ts";

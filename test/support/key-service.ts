@@ -1,8 +1,6 @@
 /** A key service by the interface of src/adapters/crypto/README.md: the reference with which the tests sign. */
-import type { KeyObject } from "node:crypto";
-import { generateKeyPairSync, randomUUID, sign } from "node:crypto";
-import type { WebServer } from "./web.ts";
-import { startWebServer } from "./web.ts";
+import { generateKeyPairSync, type KeyObject, randomUUID, sign } from "node:crypto";
+import { startWebServer, type WebServer } from "./web.ts";
 
 type Answer = Readonly<Record<string, unknown>>;
 

@@ -8,8 +8,7 @@ import type { Store } from "../../src/adapters/store/store.ts";
 import { verifyAudit } from "../../src/cli/audit/export.ts";
 import { exportOf } from "./trail.ts";
 import { until } from "./until.ts";
-import type { Form, World } from "./world.ts";
-import { claimsOf, EXCHANGE, IDP, ISSUER, JWT, makeWorld, workload } from "./world.ts";
+import { claimsOf, EXCHANGE, type Form, IDP, ISSUER, JWT, makeWorld, type World, workload } from "./world.ts";
 
 /** Before a kill: enough for a checkpoint. */
 const ANSWERS = 20;

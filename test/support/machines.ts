@@ -7,13 +7,12 @@ import { once } from "node:events";
 import { connect } from "node:tls";
 import { bundle, derOf, mintJwtSvid, publicJwk } from "../../scripts/dev-keys.ts";
 import { issueClientCertificate, makeAuthority, makeTrustDomain } from "../../scripts/dev-pki.ts";
-import type { Answer, Sent } from "../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { type Answer, basic, encodeForm, type Sent } from "../../scripts/http-client.ts";
 import { DRAFT as DOCUMENTS } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
-import type { Key } from "./documents.ts";
 import {
   byKey,
+  type Key,
   makeKey,
   openTo,
   bearer as proveBy,
@@ -22,13 +21,19 @@ import {
   startPublisher,
 } from "./documents.ts";
 import { makeProver } from "./dpop.ts";
-import type { Foreign } from "./foreign.ts";
-import { makeForeign } from "./foreign.ts";
+import { type Foreign, makeForeign } from "./foreign.ts";
 import { stop } from "./stop.ts";
 import { until } from "./until.ts";
 import { LOOPBACK } from "./web.ts";
-import type { Certificate, Form, World, WorldOptions } from "./world.ts";
-import { ISSUER, JWT_SPIFFE, makeWorld } from "./world.ts";
+import {
+  type Certificate,
+  type Form,
+  ISSUER,
+  JWT_SPIFFE,
+  makeWorld,
+  type World,
+  type WorldOptions,
+} from "./world.ts";
 
 const SECRET = "machines-machines-machines-123456";
 const API = "https://api.example";

@@ -6,8 +6,7 @@ import { McpServer as McpServerV1 } from "@modelcontextprotocol/sdk/server/mcp.j
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createLocalJWKSet, jwtVerify } from "jose";
-import type { Fetch, WebServer } from "./web.ts";
-import { startWebServer } from "./web.ts";
+import { type Fetch, startWebServer, type WebServer } from "./web.ts";
 
 /** What the tool `onward` does with the token of its caller; its result is the text of the tool. */
 export type Tool = (token: string) => Promise<string>;

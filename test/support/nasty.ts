@@ -6,15 +6,13 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
-import type { AddressInfo, Socket } from "node:net";
-import { createServer as createTcpServer } from "node:net";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import type { TestContext } from "node:test";
-import type { TLSSocket } from "node:tls";
-import { createServer } from "node:tls";
+import { createServer, type TLSSocket } from "node:tls";
 import ipaddr from "ipaddr.js";
 import type { Authority, TrustDomain } from "../../scripts/dev-keys.ts";
-import type { Issued } from "../../scripts/dev-pki.ts";
 import {
+  type Issued,
   issueServerCertificate,
   makeAuthority,
   makeIntermediate,

@@ -1,8 +1,7 @@
 /** A server at which users sign in, with clients of people; and browsers that go through its pages. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../scripts/http-client.ts";
+import { type Answer, basic, encodeForm } from "../../scripts/http-client.ts";
 import type { TestProvider } from "./provider.ts";
 import type { Service } from "./world.ts";
 

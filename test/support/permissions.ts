@@ -5,11 +5,13 @@
  */
 import assert from "node:assert/strict";
 import * as v from "valibot";
-import type { Choice, Given, PermissionsAt } from "../../src/people/policy/permissions.ts";
 import {
+  type Choice,
   choiceOf,
   endOfGiven,
+  type Given,
   givenOf,
+  type PermissionsAt,
   permissionsBy,
   recordOf,
   replacedBy,
@@ -19,11 +21,9 @@ import type { AccessRequest, Consent, JobBounds, MissingConsent } from "../../sr
 import { unaskedRules } from "../../src/policy/closure.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { namedAgent, parseProposal, proposedBounds, proposedJob } from "../../src/policy/jobs.ts";
-import type { PolicySet } from "../../src/policy/rules.ts";
-import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+import { compilePolicy, type PolicySet, Rule, Target } from "../../src/policy/rules.ts";
 import type { Detail } from "../../src/spec/rfc9396.ts";
-import type { Prng } from "./prng.ts";
-import { prng } from "./prng.ts";
+import { type Prng, prng } from "./prng.ts";
 import { ISSUER, workload } from "./world.ts";
 
 const IDP = "https://idp.example";

@@ -6,8 +6,7 @@ import { clock } from "../../src/adapters/clock.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { Store } from "../../src/adapters/store/store.ts";
-import type { DatabaseServer, PgProxy, Transport } from "./pg-transports.ts";
-import { openTransport } from "./pg-transports.ts";
+import { type DatabaseServer, openTransport, type PgProxy, type Transport } from "./pg-transports.ts";
 import { freshDatabase } from "./postgres.ts";
 
 const CALLERS = 20;

@@ -3,8 +3,7 @@ import { spawn } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import type { ListenOptions, Socket } from "node:net";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type ListenOptions, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,8 +11,7 @@ import type { Authority } from "../../scripts/dev-keys.ts";
 import { issueServerCertificate, makeAuthority } from "../../scripts/dev-pki.ts";
 import { freePorts } from "../../scripts/server-process.ts";
 import type { StorePlace } from "../../src/settings/settings.ts";
-import type { Postgres, PostgresOptions } from "./postgres.ts";
-import { startPostgres } from "./postgres.ts";
+import { type Postgres, type PostgresOptions, startPostgres } from "./postgres.ts";
 
 export const TRANSPORTS = ["none", "require", "verify-full", "socket"] as const;
 /** `pooler`: PgBouncer, where it is installed, in the mode that keeps a session for each client. */

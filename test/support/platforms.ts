@@ -1,9 +1,7 @@
 /** Platforms that sign a JWT for each of their workloads: their keys, and tokens of any shape. */
 import { randomUUID } from "node:crypto";
-import type { Forgery, Key } from "./forge.ts";
-import { forge, makeKey, seconds } from "./forge.ts";
-import type { Form } from "./world.ts";
-import { ACCESS_TOKEN, EXCHANGE, ISSUER, JWT } from "./world.ts";
+import { type Forgery, forge, type Key, makeKey, seconds } from "./forge.ts";
+import { ACCESS_TOKEN, EXCHANGE, type Form, ISSUER, JWT } from "./world.ts";
 
 export const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const BY_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";

@@ -6,8 +6,7 @@ import { connect } from "node:net";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
-import type { Postgres } from "./postgres.ts";
-import { freshDatabase, startPostgres } from "./postgres.ts";
+import { freshDatabase, type Postgres, startPostgres } from "./postgres.ts";
 import { stop } from "./stop.ts";
 
 const GONE_TIMEOUT_MS = 15_000;

@@ -2,8 +2,7 @@
  * A real PostgreSQL for tests, from the npm package that carries its binaries, started as an unprivileged user
  * on a free port of 127.0.0.1 and gone with the test process, however that ends.
  */
-import type { ChildProcess } from "node:child_process";
-import { execFile, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";

@@ -1,7 +1,6 @@
 /** A proxy to PostgreSQL that notes the text of every statement that is prepared over it. */
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 
 /** In as many bytes. */
 const COMMITTED = "'read committed'";

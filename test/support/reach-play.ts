@@ -7,10 +7,8 @@ import { loadSettings } from "../../src/config/config.ts";
 import { MODES } from "../../src/modes.ts";
 import { stepsTo } from "../../src/policy/reach.ts";
 import type { Step } from "../../src/policy/reach-moves.ts";
-import type { Prover } from "./dpop.ts";
-import { makeProver } from "./dpop.ts";
-import type { Form, Service } from "./world.ts";
-import { ACCESS_TOKEN, IDP, JWT, workload } from "./world.ts";
+import { makeProver, type Prover } from "./dpop.ts";
+import { ACCESS_TOKEN, type Form, IDP, JWT, type Service, workload } from "./world.ts";
 
 /**
  * Every grant of the configuration of this server, but those that take a certificate, a job, a code, or a consent of a subject

@@ -7,15 +7,13 @@ import { writeFileSync } from "node:fs";
 import { askReach, showReach } from "../../src/cli/policy/reach.ts";
 import { worldOf } from "../../src/cli/policy/world.ts";
 import { loadSettings } from "../../src/config/config.ts";
-import type { Mode } from "../../src/modes.ts";
-import { MODE_NAMES, MODES } from "../../src/modes.ts";
+import { MODE_NAMES, MODES, type Mode } from "../../src/modes.ts";
 import type { AccessRequest, Origin, Subject } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { unmet } from "../../src/policy/judge.ts";
 import { searchReach } from "../../src/policy/reach.ts";
 import type { Settings } from "../../src/settings/settings.ts";
-import type { Prng } from "./prng.ts";
-import { prng } from "./prng.ts";
+import { type Prng, prng } from "./prng.ts";
 import { checkCertificate } from "./reach-check.ts";
 import type { Certificate, CheckedConfig } from "./reach-types.ts";
 

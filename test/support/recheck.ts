@@ -8,8 +8,7 @@ import type { Provider } from "../../src/settings/settings.ts";
 import type { FlowOptions } from "./flow.ts";
 import { forPeople } from "./people.ts";
 import type { TestProvider } from "./provider.ts";
-import type { RefreshFlow } from "./refresh.ts";
-import { openRefresh } from "./refresh.ts";
+import { openRefresh, type RefreshFlow } from "./refresh.ts";
 import { makeTimers } from "./timers.ts";
 
 export const DAY = 24 * 3600;

@@ -2,11 +2,9 @@
 import assert from "node:assert/strict";
 import { createPrivateKey, sign } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
-import type { Answer, Form } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic, type Form } from "../../scripts/http-client.ts";
 import { MACHINE_GRANT_TYPES } from "../../src/modes.ts";
-import type { Event, World } from "./world.ts";
-import { claimsOf, ISSUER } from "./world.ts";
+import { claimsOf, type Event, ISSUER, type World } from "./world.ts";
 
 export const API = "https://api.example";
 export const CC = { grant_type: "client_credentials" };

@@ -1,7 +1,6 @@
 /** What all files of a test run share (`--test-global-setup`); a file that runs alone makes its own. */
 import { readFileSync } from "node:fs";
-import type { Postgres } from "./postgres.ts";
-import { SHARED_POSTGRES, startPostgres } from "./postgres.ts";
+import { type Postgres, SHARED_POSTGRES, startPostgres } from "./postgres.ts";
 import { globalSetup as makeFolder, globalTeardown as removeFolder } from "./run-folder.ts";
 
 let server: Postgres | undefined;

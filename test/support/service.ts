@@ -3,20 +3,17 @@
  * TLS or a process of its own. For what the flows decide; the same questions can be asked of a `World`.
  */
 import assert from "node:assert/strict";
-import type { Answer, Sent } from "../../scripts/http-client.ts";
-import { encodeForm } from "../../scripts/http-client.ts";
+import { type Answer, encodeForm, type Sent } from "../../scripts/http-client.ts";
 import { app } from "../../src/app.ts";
 import { loadConfig } from "../../src/config/config.ts";
 import { leafOf } from "../../src/http/message.ts";
 import type { Ports } from "../../src/ports.ts";
 import type { Log } from "../../src/start/log.ts";
-import type { Service as StartedService } from "../../src/start/service.ts";
-import { openService } from "../../src/start/service.ts";
+import { openService, type Service as StartedService } from "../../src/start/service.ts";
 import { asDescribed } from "./described.ts";
 import { migratedFile } from "./migrated.ts";
 import { assertReplays } from "./replay.ts";
-import type { Service, WorldOptions } from "./world.ts";
-import { consentAdded, consentOf, makeSurroundings } from "./world.ts";
+import { consentAdded, consentOf, makeSurroundings, type Service, type WorldOptions } from "./world.ts";
 
 const LOG = "test";
 const MORE_THAN_ANY = 100_000;

@@ -1,10 +1,12 @@
 /** Audit trails made by the real journal, signer and checkpoints, in a store in memory. */
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
-import type { CheckpointOptions, Checkpoints } from "../../src/adapters/audit/checkpoints.ts";
-import { startCheckpoints } from "../../src/adapters/audit/checkpoints.ts";
-import type { OpenJournal } from "../../src/adapters/audit/journal.ts";
-import { openJournal } from "../../src/adapters/audit/journal.ts";
+import {
+  type CheckpointOptions,
+  type Checkpoints,
+  startCheckpoints,
+} from "../../src/adapters/audit/checkpoints.ts";
+import { type OpenJournal, openJournal } from "../../src/adapters/audit/journal.ts";
 import { makeClock } from "../../src/adapters/clock.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import { verifier } from "../../src/adapters/crypto/verifier.ts";
@@ -14,8 +16,7 @@ import type { AuditEvent } from "../../src/audit/event.ts";
 import type { Clock, Signer } from "../../src/ports.ts";
 import { migratedFile } from "./migrated.ts";
 import { openSigner } from "./signer.ts";
-import type { TestTimers } from "./timers.ts";
-import { makeTimers } from "./timers.ts";
+import { makeTimers, type TestTimers } from "./timers.ts";
 
 export const EVENT: AuditEvent = { type: "token.issued", outcome: "allow", reason: "rule_match" };
 /** The key-encryption key of each trail. */

@@ -3,14 +3,24 @@
  * have a grant for whom, and what a test asks of it.
  */
 import assert from "node:assert/strict";
-import type { Answer } from "../../scripts/http-client.ts";
-import { basic } from "../../scripts/http-client.ts";
+import { type Answer, basic } from "../../scripts/http-client.ts";
 import type { UserTokenInput } from "../../scripts/idp.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../../src/spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../../src/spec/identity-chaining.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
-import type { Event, Form, Service, WorldOptions } from "./world.ts";
-import { ACCESS_TOKEN, claimsOf, EXCHANGE, IDP, ISSUER, JWT, workload } from "./world.ts";
+import {
+  ACCESS_TOKEN,
+  claimsOf,
+  type Event,
+  EXCHANGE,
+  type Form,
+  IDP,
+  ISSUER,
+  JWT,
+  type Service,
+  type WorldOptions,
+  workload,
+} from "./world.ts";
 
 export const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 export const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";

@@ -3,13 +3,12 @@
  * an agent that asks its user and one that waits, and the account page.
  */
 import assert from "node:assert/strict";
-import type { Answer } from "../../scripts/http-client.ts";
-import { encodeForm } from "../../scripts/http-client.ts";
+import { type Answer, encodeForm } from "../../scripts/http-client.ts";
 import { exchange, linkIn } from "./asking-agents.ts";
 import { cancel, forDeferral, poll, waitFor } from "./deferral.ts";
-import type { Asked } from "./people.ts";
 import {
   AS_WEB,
+  type Asked,
   Browser,
   files,
   LOOPBACK_REDIRECT,
@@ -23,8 +22,7 @@ import {
 } from "./people.ts";
 import { png } from "./png.ts";
 import type { TestProvider } from "./provider.ts";
-import type { World } from "./world.ts";
-import { makeWorld } from "./world.ts";
+import { makeWorld, type World } from "./world.ts";
 
 /** A type of `authorization_details`, by which the pushed request is limited. */
 const NOTEBOOK = { governs: ["notes.read"], fields: { path: { is: "string", narrows: "prefix" } } };

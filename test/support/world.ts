@@ -6,16 +6,18 @@ import { Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setClock } from "../../scripts/clock-file.ts";
-import type { JwtSvidInput, TrustDomain } from "../../scripts/dev-keys.ts";
-import { bundle, loadTrustDomain, mintJwtSvid } from "../../scripts/dev-keys.ts";
+import {
+  bundle,
+  type JwtSvidInput,
+  loadTrustDomain,
+  mintJwtSvid,
+  type TrustDomain,
+} from "../../scripts/dev-keys.ts";
 import { makeProfile } from "../../scripts/dev-profile.ts";
 import { removedWithThis } from "../../scripts/guard.ts";
-import type { Answer, Form, Sent } from "../../scripts/http-client.ts";
-import { claimsOf, postForm, send } from "../../scripts/http-client.ts";
-import type { RunningIdp } from "../../scripts/idp.ts";
-import { startIdp } from "../../scripts/idp.ts";
-import type { ServerProcess } from "../../scripts/server-process.ts";
-import { freePorts, startServer } from "../../scripts/server-process.ts";
+import { type Answer, claimsOf, type Form, postForm, type Sent, send } from "../../scripts/http-client.ts";
+import { type RunningIdp, startIdp } from "../../scripts/idp.ts";
+import { freePorts, type ServerProcess, startServer } from "../../scripts/server-process.ts";
 import { openJournal } from "../../src/adapters/audit/journal.ts";
 import { clock } from "../../src/adapters/clock.ts";
 import { random } from "../../src/adapters/crypto/random.ts";

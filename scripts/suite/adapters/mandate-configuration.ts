@@ -1,6 +1,5 @@
 /** What Mandate is told of the scene: its configuration, as data. */
-import type { Issuer, Scene } from "../scene.ts";
-import { spiffeId as id, USERS } from "../scene.ts";
+import { type Issuer, spiffeId as id, type Scene, USERS } from "../scene.ts";
 
 const reach = { ca: { file: "ca.pem" }, privateNetworks: ["127.0.0.0/8", "::1/128"] };
 const keysOf = ({ jwksUri }: Issuer) => ({ keys: { url: jwksUri, ...reach } });

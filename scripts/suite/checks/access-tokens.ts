@@ -2,8 +2,7 @@
 
 import type { Context } from "../context.ts";
 import type { Answer } from "../http.ts";
-import type { Json } from "../keys.ts";
-import { headerOf, isSignedBy, seconds } from "../keys.ts";
+import { headerOf, isSignedBy, type Json, seconds } from "../keys.ts";
 import { area } from "../table.ts";
 import { issues, that } from "../verdicts.ts";
 

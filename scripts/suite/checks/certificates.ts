@@ -2,11 +2,9 @@
 import { makeAuthority, makeCertificate } from "../certificates.ts";
 import type { Context } from "../context.ts";
 import type { Answer } from "../http.ts";
-import type { Json } from "../keys.ts";
-import { sha256 } from "../keys.ts";
+import { type Json, sha256 } from "../keys.ts";
 import type { Feature, Role } from "../parties.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { area, type Row } from "../table.ts";
 import { answers, given, issues, refusedCertificate, that } from "../verdicts.ts";
 
 const WRONG = refusedCertificate;

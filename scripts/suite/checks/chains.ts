@@ -1,9 +1,7 @@
 /** Chains of actors, tokens without an actor, and may_act. */
-import type { Context } from "../context.ts";
-import { JWT } from "../context.ts";
+import { type Context, JWT } from "../context.ts";
 import type { Answer } from "../http.ts";
-import type { Json } from "../keys.ts";
-import { claimsOf, seconds } from "../keys.ts";
+import { claimsOf, type Json, seconds } from "../keys.ts";
 import { area } from "../table.ts";
 import { issues, notGiven, refused, scopesOf, that } from "../verdicts.ts";
 

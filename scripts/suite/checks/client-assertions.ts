@@ -1,12 +1,9 @@
 /** RFC 7523 and RFC 7521: clients with a key of their own (private_key_jwt). */
-import type { Context } from "../context.ts";
-import { BY_JWT } from "../context.ts";
+import { BY_JWT, type Context } from "../context.ts";
 import type { Answer } from "../http.ts";
-import type { Json } from "../keys.ts";
-import { makeJwt, makeKey, randomId, seconds, withBadSignature } from "../keys.ts";
+import { type Json, makeJwt, makeKey, randomId, seconds, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { area, type Row } from "../table.ts";
 import { given, nothing, refused } from "../verdicts.ts";
 
 const send = (c: Context, assertion: string, form = {}): Promise<Answer> =>

@@ -1,8 +1,7 @@
 /** RFC 9396: authorization_details of a token, which only narrow. */
 import type { Context } from "../context.ts";
 import type { Json } from "../keys.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { area, type Row } from "../table.ts";
 import { answers, issues, refused, that } from "../verdicts.ts";
 
 const WRONG = refused("invalid_authorization_details");

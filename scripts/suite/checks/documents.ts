@@ -1,10 +1,8 @@
 /** Clients that are known by the URL of their metadata document. */
 import type { Context } from "../context.ts";
 import type { Answer } from "../http.ts";
-import type { Json } from "../keys.ts";
-import { makeKey, randomId } from "../keys.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { type Json, makeKey, randomId } from "../keys.ts";
+import { area, type Row } from "../table.ts";
 import { given, notGiven, that } from "../verdicts.ts";
 
 type Change = (document: Json, url: string) => Json;

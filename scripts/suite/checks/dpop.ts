@@ -1,12 +1,9 @@
 /** RFC 9449: proofs of a key at the token endpoint, and tokens that are bound to it. */
-import type { Context } from "../context.ts";
-import { ACCESS_TOKEN } from "../context.ts";
+import { ACCESS_TOKEN, type Context } from "../context.ts";
 import type { Answer } from "../http.ts";
-import type { Json } from "../keys.ts";
-import { bareJwk, makeKey, randomId, seconds, thumbprint, withBadSignature } from "../keys.ts";
+import { bareJwk, type Json, makeKey, randomId, seconds, thumbprint, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { area, type Row } from "../table.ts";
 import { answers, given, issues, notGiven, nothing, refused, that } from "../verdicts.ts";
 
 const WRONG = refused("invalid_dpop_proof", "invalid_request");

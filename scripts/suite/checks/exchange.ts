@@ -1,11 +1,8 @@
 /** RFC 8693: who acts for whom, what a request must have, and which tokens count. */
-import type { Context } from "../context.ts";
-import { ACCESS_TOKEN, JWT } from "../context.ts";
-import type { Json } from "../keys.ts";
-import { expired, isJwt, makeKey, seconds, withBadSignature } from "../keys.ts";
+import { ACCESS_TOKEN, type Context, JWT } from "../context.ts";
+import { expired, isJwt, type Json, makeKey, seconds, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { area, type Row } from "../table.ts";
 import { answers, issues, nothing, refused, scopesOf, that } from "../verdicts.ts";
 
 const actOf = ({ act }: Json): Json => (act ?? {}) as Json;

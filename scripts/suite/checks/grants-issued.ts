@@ -1,6 +1,5 @@
 /** Identity chaining and ID-JAG, as the server that issues the grant. */
-import type { Context, Form } from "../context.ts";
-import { ID_JAG, JWT } from "../context.ts";
+import { type Context, type Form, ID_JAG, JWT } from "../context.ts";
 import type { Answer } from "../http.ts";
 import { claimsOf, expired, headerOf, isSignedBy, seconds } from "../keys.ts";
 import { area } from "../table.ts";

@@ -1,10 +1,8 @@
 /** JWT authorization grants and ID-JAG, as the server that redeems them. */
-import type { Context } from "../context.ts";
-import { JWT_BEARER } from "../context.ts";
+import { type Context, JWT_BEARER } from "../context.ts";
 import { expired, makeKey, seconds, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { area, type Row } from "../table.ts";
 import { answers, given, issues, notGiven, refused, scopesOf, that } from "../verdicts.ts";
 
 const WRONG = refused("invalid_grant");

@@ -1,6 +1,5 @@
 /** RFC 8414: what the server says of itself. */
-import type { Context } from "../context.ts";
-import { EXCHANGE } from "../context.ts";
+import { type Context, EXCHANGE } from "../context.ts";
 import type { Answer } from "../http.ts";
 import type { Json } from "../keys.ts";
 import { area } from "../table.ts";

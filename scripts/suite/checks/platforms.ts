@@ -1,10 +1,8 @@
 /** Workloads of a platform, which bring its JWT as a grant and are not registered. */
-import type { Context } from "../context.ts";
-import { BY_JWT, JWT } from "../context.ts";
+import { BY_JWT, type Context, JWT } from "../context.ts";
 import { expired, makeKey, seconds, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { area, type Row } from "../table.ts";
 import { answers, issues, notGiven, refused } from "../verdicts.ts";
 
 const wrong = (id: string, clause: string, what: string, changes: (c: Context) => Changes): Row => [

@@ -1,10 +1,8 @@
 /** RFC 7591 and RFC 7592: clients that register, and manage what they registered. */
 import type { Context } from "../context.ts";
 import type { Answer } from "../http.ts";
-import type { Json } from "../keys.ts";
-import { makeKey } from "../keys.ts";
-import type { Client } from "../parties.ts";
-import { CannotAsk } from "../parties.ts";
+import { type Json, makeKey } from "../keys.ts";
+import { CannotAsk, type Client } from "../parties.ts";
 import { area } from "../table.ts";
 import { given, refused, status, that } from "../verdicts.ts";
 

@@ -1,11 +1,18 @@
 /** Shared signals: what receivers are told of tokens that end, and what events of a provider end. */
 import type { Context } from "../context.ts";
 import type { Answer } from "../http.ts";
-import type { Json } from "../keys.ts";
-import { claimsOf, headerOf, isSignedBy, makeKey, randomId, seconds, withBadSignature } from "../keys.ts";
+import {
+  claimsOf,
+  headerOf,
+  isSignedBy,
+  type Json,
+  makeKey,
+  randomId,
+  seconds,
+  withBadSignature,
+} from "../keys.ts";
 import type { Changes } from "../minted.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { area, type Row } from "../table.ts";
 import { isActive, isInactive, status, that } from "../verdicts.ts";
 
 const CAEP = "https://schemas.openid.net/secevent/caep/event-type";

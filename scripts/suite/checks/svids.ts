@@ -1,14 +1,11 @@
 /** SPIFFE: clients that prove themselves by a JWT-SVID or an X.509-SVID, without registration. */
 import { makeAuthority, makeCertificate } from "../certificates.ts";
-import type { Context } from "../context.ts";
-import { BY_SVID } from "../context.ts";
+import { BY_SVID, type Context } from "../context.ts";
 import type { Answer } from "../http.ts";
-import type { Json } from "../keys.ts";
-import { expired, makeKey, withBadSignature } from "../keys.ts";
+import { expired, type Json, makeKey, withBadSignature } from "../keys.ts";
 import type { Changes } from "../minted.ts";
 import { spiffeId } from "../scene.ts";
-import type { Row } from "../table.ts";
-import { area } from "../table.ts";
+import { area, type Row } from "../table.ts";
 import { issues, refused, refusedCertificate } from "../verdicts.ts";
 
 const WRONG = refused("invalid_client");

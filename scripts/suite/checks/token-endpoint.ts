@@ -1,6 +1,5 @@
 /** RFC 6749: the token endpoint, by a client with a secret. */
-import type { Form } from "../context.ts";
-import { basic } from "../context.ts";
+import { basic, type Form } from "../context.ts";
 import { area } from "../table.ts";
 import { answers, given, nothing, refused, scopesOf, that } from "../verdicts.ts";
 

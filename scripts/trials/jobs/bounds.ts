@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import type { Call, Line } from "../../bench/client.ts";
 import { readReport } from "./report.ts";
-import type { Site } from "./site.ts";
-import { ENDS } from "./site.ts";
+import { ENDS, type Site } from "./site.ts";
 import { makeJob, openLines, sendAll } from "./work.ts";
 
 /** Of one source, a server takes little more. */

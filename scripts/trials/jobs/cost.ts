@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import type { Line } from "../../bench/client.ts";
 import type { ServerProcess } from "../../server-process.ts";
-import type { Site } from "./site.ts";
-import { ENDS } from "./site.ts";
+import { ENDS, type Site } from "./site.ts";
 import { makeJob, openLines, sendAll } from "./work.ts";
 
 /** Short and many, because what else the machine does weighs on single ones. */

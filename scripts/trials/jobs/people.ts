@@ -11,8 +11,7 @@ import {
 } from "../../../test/support/people.ts";
 import { ISSUER } from "../../../test/support/world.ts";
 import type { Call, Line } from "../../bench/client.ts";
-import type { Site } from "./site.ts";
-import { ASKED } from "./site.ts";
+import { ASKED, type Site } from "./site.ts";
 import { makeJob } from "./work.ts";
 
 /** Each call gives a token as long as the jobs live: once, or again and again. */

@@ -14,10 +14,8 @@ import { DRAFT as CHAINING_DRAFT } from "../../../src/spec/identity-chaining.ts"
 import { JWT_BEARER_GRANT } from "../../../src/spec/rfc7523.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../../src/spec/spiffe/client-auth.ts";
 import { forPeople, NOTES, PRIVATE, WEB_REDIRECT } from "../../../test/support/people.ts";
-import type { TestProvider } from "../../../test/support/provider.ts";
-import { startProvider } from "../../../test/support/provider.ts";
+import { startProvider, type TestProvider } from "../../../test/support/provider.ts";
 import { LOOPBACK } from "../../../test/support/web.ts";
-import type { Surroundings } from "../../../test/support/world.ts";
 import {
   ACCESS_TOKEN,
   EXCHANGE,
@@ -25,14 +23,12 @@ import {
   JWT,
   JWT_SPIFFE,
   makeSurroundings,
+  type Surroundings,
   workload,
 } from "../../../test/support/world.ts";
-import type { Call } from "../../bench/client.ts";
-import { Line, makeCall } from "../../bench/client.ts";
-import type { Answer, Form, Sent } from "../../http-client.ts";
-import { basic, encodeForm, send } from "../../http-client.ts";
-import type { ServerProcess } from "../../server-process.ts";
-import { freePorts, startServer } from "../../server-process.ts";
+import { type Call, Line, makeCall } from "../../bench/client.ts";
+import { type Answer, basic, encodeForm, type Form, type Sent, send } from "../../http-client.ts";
+import { freePorts, type ServerProcess, startServer } from "../../server-process.ts";
 import { openDatabase } from "../signals/site.ts";
 
 const INSTANCES = 3;

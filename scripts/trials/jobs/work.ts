@@ -4,8 +4,7 @@ import { workload } from "../../../test/support/world.ts";
 import type { Call, Line } from "../../bench/client.ts";
 import { claimsOf } from "../../http-client.ts";
 import type { ServerProcess } from "../../server-process.ts";
-import type { Parts, Site } from "./site.ts";
-import { AGENTS, ENDS, PARTNER } from "./site.ts";
+import { AGENTS, ENDS, PARTNER, type Parts, type Site } from "./site.ts";
 
 /** What was given, as the list of the trial has it. */
 export type Taken = { jti: string; token: string; target: string; expiresAtSeconds: number };

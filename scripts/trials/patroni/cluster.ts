@@ -3,8 +3,7 @@
  * its own (relay.ts), which can be cut. HAProxy leads to the leader by Patroni's checks, as its documentation shows.
  */
 import assert from "node:assert/strict";
-import type { ChildProcess, SpawnOptions } from "node:child_process";
-import { fork, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, fork, type SpawnOptions, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,9 +1,7 @@
 /** The load of a scene, at all instances in turn, whether or not earlier requests are answered; and all that was answered. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Answer, Form } from "../../http-client.ts";
-import { claimsOf } from "../../http-client.ts";
-import type { Site } from "./site.ts";
-import { API, asRefresh } from "./site.ts";
+import { type Answer, claimsOf, type Form } from "../../http-client.ts";
+import { API, asRefresh, type Site } from "./site.ts";
 
 /** `MANDATE_TRIAL_RATE` lowers it where others keep the machine busy, so that what comes in can be answered. */
 export const PER_SECOND = Number(process.env.MANDATE_TRIAL_RATE ?? 110);

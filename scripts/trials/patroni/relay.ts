@@ -2,8 +2,7 @@
  * The network of one machine of the cluster, as a process: each port leads to another one. Stopped by a signal, it is a
  * network that loses everything; connections stay open and are silent in both directions.
  */
-import type { Socket } from "node:net";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 
 const ends = (near: Socket, far: Socket): void => {
   near.on("error", () => undefined).on("close", () => far.destroy());

@@ -7,12 +7,9 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { until } from "../../../test/support/until.ts";
-import type { Cluster, Member } from "./cluster.ts";
-import { missingPrograms, patroniVersion, startCluster } from "./cluster.ts";
-import type { Load } from "./load.ts";
-import { PER_SECOND, startLoad } from "./load.ts";
-import type { Site } from "./site.ts";
-import { openSite } from "./site.ts";
+import { type Cluster, type Member, missingPrograms, patroniVersion, startCluster } from "./cluster.ts";
+import { type Load, PER_SECOND, startLoad } from "./load.ts";
+import { openSite, type Site } from "./site.ts";
 
 const INSTANCES = 3;
 const FAMILIES = 24;

@@ -22,10 +22,8 @@ import {
 import { startProvider } from "../../../test/support/provider.ts";
 import { ACCESS_TOKEN, EXCHANGE, ISSUER, makeWorld } from "../../../test/support/world.ts";
 import { makeKeys } from "../../dev-keys.ts";
-import type { Answer, Form } from "../../http-client.ts";
-import { basic, postForm } from "../../http-client.ts";
-import type { ServerProcess } from "../../server-process.ts";
-import { launchServer } from "../../server-process.ts";
+import { type Answer, basic, type Form, postForm } from "../../http-client.ts";
+import { launchServer, type ServerProcess } from "../../server-process.ts";
 
 const REPORT = "report";
 export const API = "https://api.example";

@@ -4,8 +4,7 @@ import { readFileSync } from "node:fs";
 import { claimsOf } from "../../http-client.ts";
 import { copyDatabase } from "./database.ts";
 import { exportTrail } from "./export.ts";
-import type { Found, Scene } from "./scene.ts";
-import { claims } from "./scene.ts";
+import { claims, type Found, type Scene } from "./scene.ts";
 import type { Instance } from "./site.ts";
 import { JTIS, within } from "./stage.ts";
 

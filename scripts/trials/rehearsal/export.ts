@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Answer } from "../../http-client.ts";
-import { basic, postForm, send } from "../../http-client.ts";
+import { type Answer, basic, postForm, send } from "../../http-client.ts";
 import type { Instance, Site } from "./site.ts";
 
 const LINES = "application/x-ndjson";

@@ -9,12 +9,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { ask } from "../../bench/children.ts";
-import type { Call } from "../../bench/client.ts";
-import { Line, makeCall } from "../../bench/client.ts";
+import { type Call, Line, makeCall } from "../../bench/client.ts";
 import { quantile } from "../../bench/load.ts";
 import { basic, claimsOf } from "../../http-client.ts";
-import type { Backend } from "../balancer.ts";
-import { watchReadiness } from "../balancer.ts";
+import { type Backend, watchReadiness } from "../balancer.ts";
 import { Verified } from "./verifying.ts";
 
 export type LoadOrder = {

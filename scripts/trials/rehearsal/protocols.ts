@@ -1,8 +1,7 @@
 /** Which versions of TLS a server accepts, and which certificate it shows. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { SecureVersion } from "node:tls";
-import { connect } from "node:tls";
+import { connect, type SecureVersion } from "node:tls";
 
 const VERSIONS: readonly SecureVersion[] = ["TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
 

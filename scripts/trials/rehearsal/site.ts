@@ -15,8 +15,7 @@ import { startProvider } from "../../../test/support/provider.ts";
 import { issueServerCertificate, makeAuthority } from "../../dev-pki.ts";
 import { freePorts } from "../../server-process.ts";
 import type { Backend } from "../balancer.ts";
-import type { Server } from "./server.ts";
-import { startServer } from "./server.ts";
+import { type Server, startServer } from "./server.ts";
 import { parentOf } from "./usage.ts";
 
 const MAIN = join(import.meta.dirname, "../../../src/main.ts");

@@ -5,13 +5,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
 import { ask } from "../../bench/children.ts";
-import type { Answer, Form } from "../../http-client.ts";
-import { basic, postForm } from "../../http-client.ts";
-import type { LoadOrder } from "./load.ts";
-import { LoadReport } from "./load.ts";
+import { type Answer, basic, type Form, postForm } from "../../http-client.ts";
+import { type LoadOrder, LoadReport } from "./load.ts";
 import type { Server } from "./server.ts";
-import type { Instance, Site } from "./site.ts";
-import { API, CLIENT, makeSite, SCOPE } from "./site.ts";
+import { API, CLIENT, type Instance, makeSite, SCOPE, type Site } from "./site.ts";
 import { cpuMsOf } from "./usage.ts";
 import { Verified } from "./verifying.ts";
 

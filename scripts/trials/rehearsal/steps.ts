@@ -4,11 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { FILES_LOOK_MS } from "../../../src/limits/process.ts";
 import { audited, backUp, exported, restoredServes, startRestored } from "./backup.ts";
 import { lookAt } from "./protocols.ts";
-import type { Found, Scene } from "./scene.ts";
-import { claims } from "./scene.ts";
+import { claims, type Found, type Scene } from "./scene.ts";
 import { API, CLIENT, KEYS, SCOPE, USER } from "./site.ts";
-import type { Usage } from "./stage.ts";
-import { untilListens, within } from "./stage.ts";
+import { type Usage, untilListens, within } from "./stage.ts";
 
 export type Step = {
   name: string;

@@ -3,8 +3,7 @@
  * when the key that signed it may sign no longer.
  */
 import * as v from "valibot";
-import type { Publisher, Verifier } from "../verifier.ts";
-import { makeVerifier } from "../verifier.ts";
+import { makeVerifier, type Publisher, type Verifier } from "../verifier.ts";
 
 export const Verified = v.object({
   verified: v.number(),

@@ -4,8 +4,14 @@
  */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Asked } from "../../../test/support/people.ts";
-import { Browser, parametersOf, request, verifierOf, WEB_REDIRECT } from "../../../test/support/people.ts";
+import {
+  type Asked,
+  Browser,
+  parametersOf,
+  request,
+  verifierOf,
+  WEB_REDIRECT,
+} from "../../../test/support/people.ts";
 import { ISSUER } from "../../../test/support/world.ts";
 import type { Answer, Form } from "../../http-client.ts";
 import { describeTimes, timesOf } from "./figures.ts";

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SIGNAL_TEST_SECONDS, SIGNAL_TESTS_MISSED } from "../../../src/limits/signals.ts";
-import type { Receivers } from "./receivers.ts";
-import { HOSTILE_NAMES } from "./receivers.ts";
+import { HOSTILE_NAMES, type Receivers } from "./receivers.ts";
 import type { Site } from "./site.ts";
 
 /** It says 202 to every other push, and so it counts as one that takes events. */

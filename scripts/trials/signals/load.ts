@@ -1,12 +1,10 @@
 /** A steady load of exchanges on every instance, by processes of its own. */
 import assert from "node:assert/strict";
-import type { ChildProcess } from "node:child_process";
-import { fork } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { ask } from "../../bench/children.ts";
-import type { Outcome } from "../../bench/load.ts";
-import { Outcome as Answered } from "../../bench/load.ts";
+import { Outcome as Answered, type Outcome } from "../../bench/load.ts";
 import type { Site } from "./site.ts";
 
 const CONNECTIONS = 8;

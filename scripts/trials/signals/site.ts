@@ -13,16 +13,18 @@ import { serveBy } from "../../../test/adapters/store/postgres/schema.ts";
 import { forPeople, PRIVATE, WEB_REDIRECT } from "../../../test/support/people.ts";
 import { startDatabaseServer } from "../../../test/support/pg-transports.ts";
 import { freshDatabase } from "../../../test/support/postgres.ts";
-import type { TestProvider } from "../../../test/support/provider.ts";
-import { startProvider } from "../../../test/support/provider.ts";
-import type { Surroundings } from "../../../test/support/world.ts";
-import { EXCHANGE, ISSUER, JWT, makeSurroundings, workload } from "../../../test/support/world.ts";
-import type { Call } from "../../bench/client.ts";
-import { makeCall } from "../../bench/client.ts";
-import type { Answer, Form, Sent } from "../../http-client.ts";
-import { basic, encodeForm, send } from "../../http-client.ts";
-import type { ServerProcess } from "../../server-process.ts";
-import { freePorts, startServer } from "../../server-process.ts";
+import { startProvider, type TestProvider } from "../../../test/support/provider.ts";
+import {
+  EXCHANGE,
+  ISSUER,
+  JWT,
+  makeSurroundings,
+  type Surroundings,
+  workload,
+} from "../../../test/support/world.ts";
+import { type Call, makeCall } from "../../bench/client.ts";
+import { type Answer, basic, encodeForm, type Form, type Sent, send } from "../../http-client.ts";
+import { freePorts, type ServerProcess, startServer } from "../../server-process.ts";
 
 export const API = "https://api.example";
 const SCOPES = ["trips.read"];

@@ -7,8 +7,7 @@ import { AS_WEB, Browser, redeem, request, verifierOf } from "../../../test/supp
 import { freshDatabase, startPostgres } from "../../../test/support/postgres.ts";
 import { startProvider } from "../../../test/support/provider.ts";
 import { forRecheck } from "../../../test/support/recheck.ts";
-import type { World } from "../../../test/support/world.ts";
-import { makeWorld } from "../../../test/support/world.ts";
+import { makeWorld, type World } from "../../../test/support/world.ts";
 import type { ServerProcess } from "../../server-process.ts";
 
 const RECHECK_SECONDS = 60;

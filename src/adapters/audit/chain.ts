@@ -4,11 +4,9 @@
  */
 
 import { hash } from "node:crypto";
-import type { AuditEvent } from "../../audit/event.ts";
-import { GENESIS_PREV, LOG_END, RECORD_VERSIONS, sealEvent } from "../../audit/event.ts";
+import { type AuditEvent, GENESIS_PREV, LOG_END, RECORD_VERSIONS, sealEvent } from "../../audit/event.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { Head, StoredEvent } from "../store/store.ts";
 

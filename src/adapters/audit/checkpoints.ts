@@ -5,16 +5,16 @@
  */
 import { hash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
-import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
 import {
   buildCheckpoint,
   CHECKPOINT_ALGORITHM,
   CHECKPOINT_JWT,
+  type Checkpoint,
+  type LogHead,
   readCheckpoint,
 } from "../../audit/checkpoint.ts";
 import type { AuditEvent } from "../../audit/event.ts";
-import type { Sha256, Tree } from "../../audit/tree.ts";
-import { appendLeaf, EMPTY_TREE, rootOf } from "../../audit/tree.ts";
+import { appendLeaf, EMPTY_TREE, rootOf, type Sha256, type Tree } from "../../audit/tree.ts";
 import { CHECKPOINT_HEADS_MAX } from "../../limits/audit.ts";
 import type { Clock, Signer, Timers, Verifier } from "../../ports.ts";
 import type { CheckpointRow } from "../../records.ts";

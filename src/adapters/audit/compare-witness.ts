@@ -3,8 +3,7 @@
  * and made anew, or whose lagging replica was promoted, has forgotten spent assertions, withdrawn consents, removed
  * clients and endings of tokens.
  */
-import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
-import { readCheckpoint } from "../../audit/checkpoint.ts";
+import { type Checkpoint, type LogHead, readCheckpoint } from "../../audit/checkpoint.ts";
 import { LOG_END } from "../../audit/event.ts";
 import type { Signer, Verifier } from "../../ports.ts";
 import { defined } from "../../result.ts";

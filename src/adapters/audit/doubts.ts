@@ -1,8 +1,7 @@
 /** Writes of the journal of which no answer came: they may have reached the store, or still will. */
 import { JOURNAL_DOUBTED_MAX } from "../../limits/store.ts";
 import { StoreUnavailable } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { ok } from "../../result.ts";
+import { ok, type Result } from "../../result.ts";
 import type { StoredEvent } from "../store/store.ts";
 
 /** A caller that still waits for its entry. */

@@ -12,8 +12,7 @@
  * what this process wrote come from the journal, those of other events from their texts.
  */
 import { setImmediate as turn } from "node:timers/promises";
-import type { Term } from "../../audit/terms.ts";
-import { termsOf } from "../../audit/terms.ts";
+import { type Term, termsOf } from "../../audit/terms.ts";
 import {
   AUDIT_EVENTS_KEPT_MAX,
   AUDIT_EVENTS_READ,
@@ -23,8 +22,7 @@ import {
   AUDIT_SEGMENTS_PER_ROUND,
 } from "../../limits/audit.ts";
 import type { Clock, Timers } from "../../ports.ts";
-import type { PeriodicWork } from "../periodic.ts";
-import { runPeriodically } from "../periodic.ts";
+import { type PeriodicWork, runPeriodically } from "../periodic.ts";
 import { isSubject, TIMES, termKeys, termsOfBody } from "../store/encoding.ts";
 import type { Store } from "../store/store.ts";
 import type { Segment } from "../store/trail.ts";

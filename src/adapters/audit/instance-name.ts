@@ -7,8 +7,7 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LEASE_SECONDS_MAX, NAME_RENEWALS, NAME_RETRY_MS } from "../../limits/store.ts";
 import { StoreUnavailable } from "../../ports.ts";
-import type { Awaitable } from "../../result.ts";
-import { defined, whenDone } from "../../result.ts";
+import { type Awaitable, defined, whenDone } from "../../result.ts";
 import type { Held, InstanceNames, NameTaken, Store } from "../store/store.ts";
 
 /** Another process has the name; the message says which one, and since when. */

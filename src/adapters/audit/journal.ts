@@ -2,30 +2,26 @@
  * The audit journal (clauses AUDIT-D): one hash chain for each log, after RFC 9162 2.1.1 (the leaf hash), with group
  * commit: waiting entries are written as one batch, and their callers are answered when the batch is durable.
  */
-import type { AuditEvent } from "../../audit/event.ts";
-import { LOG_END } from "../../audit/event.ts";
+import { type AuditEvent, LOG_END } from "../../audit/event.ts";
 import { JOURNAL_BATCH_MAX, JOURNAL_PENDING_MAX, STORE_TIMEOUT_MS } from "../../limits/store.ts";
-import type { Clock, Journal, Outage, Random } from "../../ports.ts";
-import { StoreUnavailable } from "../../ports.ts";
+import { type Clock, type Journal, type Outage, type Random, StoreUnavailable } from "../../ports.ts";
 import type { Entry, Precondition } from "../../records.ts";
-import type { Awaitable, Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
-import type {
-  Changes,
-  EventLog,
-  GuardFailure,
-  Head,
-  StoredEvent,
-  StoreEntry,
-  StorePrecondition,
+import { type Awaitable, defined, err, ok, type Result } from "../../result.ts";
+import {
+  type Changes,
+  type EventLog,
+  type GuardFailure,
+  type Head,
+  LogConflict,
+  NotStorable,
+  type StoredEvent,
+  type StoreEntry,
+  type StorePrecondition,
 } from "../store/store.ts";
-import { LogConflict, NotStorable } from "../store/store.ts";
 import { Company, changes, spentBy, takenBy } from "./batch.ts";
 import { chainEvent } from "./chain.ts";
-import type { Closing } from "./closings.ts";
-import { closingOf } from "./closings.ts";
-import type { KnownHead, LogBehind } from "./compare-witness.ts";
-import { compareLog } from "./compare-witness.ts";
+import { type Closing, closingOf } from "./closings.ts";
+import { compareLog, type KnownHead, type LogBehind } from "./compare-witness.ts";
 import { Doubts } from "./doubts.ts";
 import { OutageWatch } from "./outage.ts";
 

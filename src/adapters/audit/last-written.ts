@@ -3,8 +3,7 @@
  * with this line a start notices that the store has lost the records of the last moment.
  */
 import { hash } from "node:crypto";
-import type { FileHandle } from "node:fs/promises";
-import { constants, open } from "node:fs/promises";
+import { constants, type FileHandle, open } from "node:fs/promises";
 import * as v from "valibot";
 import { parseJson } from "../../spec/rfc8259.ts";
 import type { KnownHead } from "./compare-witness.ts";

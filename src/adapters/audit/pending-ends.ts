@@ -2,8 +2,7 @@
  * Ends the questions to users that expired: an event tells what no event has told of a question, before its row is removed
  * (AUDIT-D-13).
  */
-import type { AuditEvent } from "../../audit/event.ts";
-import { askedUntilNow } from "../../audit/event.ts";
+import { type AuditEvent, askedUntilNow } from "../../audit/event.ts";
 import type { BasePorts, Journal } from "../../ports.ts";
 import type { PendingConsent } from "../../records.ts";
 import { defined } from "../../result.ts";

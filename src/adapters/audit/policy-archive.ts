@@ -6,8 +6,7 @@ import { POLICY_UNUSED_SECONDS, RETENTION_INTERVAL_MS } from "../../limits/audit
 import { policyText } from "../../policy/archive.ts";
 import type { Clock, Timers } from "../../ports.ts";
 import type { Settings } from "../../settings/settings.ts";
-import type { PeriodicWork } from "../periodic.ts";
-import { runPeriodically } from "../periodic.ts";
+import { type PeriodicWork, runPeriodically } from "../periodic.ts";
 import { removePaced } from "../store/paced-removal.ts";
 import type { Store } from "../store/store.ts";
 

@@ -7,15 +7,13 @@ import type { LogHead } from "../../audit/checkpoint.ts";
 import { RETENTION_INTERVAL_MS } from "../../limits/audit.ts";
 import { EXPIRED_GRACE_SECONDS } from "../../limits/store.ts";
 import type { Clock, Signer, Timers, Verifier } from "../../ports.ts";
-import type { PeriodicWork } from "../periodic.ts";
-import { runPeriodically } from "../periodic.ts";
+import { type PeriodicWork, runPeriodically } from "../periodic.ts";
 import { removePaced } from "../store/paced-removal.ts";
 import type { Store } from "../store/store.ts";
 import { eventHash } from "./chain.ts";
 import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
-import type { EndOptions } from "./pending-ends.ts";
-import { endPendingConsents } from "./pending-ends.ts";
+import { type EndOptions, endPendingConsents } from "./pending-ends.ts";
 import { removePolicies } from "./policy-archive.ts";
 
 export type RetentionOptions = EndOptions & {

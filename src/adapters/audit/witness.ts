@@ -3,15 +3,13 @@
  * an altered log. An append-only file, standard output (one JSON object for each line), or an HTTPS sink.
  */
 import { constants } from "node:fs";
-import type { FileHandle } from "node:fs/promises";
-import { open, stat } from "node:fs/promises";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { WITNESS_READ_BYTES_MAX } from "../../limits/audit.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
 import { defined } from "../../result.ts";
 import type { WitnessPlace } from "../../settings/settings.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
-import type { Posted } from "../remote/fetch.ts";
-import { fetchDocument } from "../remote/fetch.ts";
+import { fetchDocument, type Posted } from "../remote/fetch.ts";
 
 /** A place for checkpoints outside of the database. */
 export interface Witness {

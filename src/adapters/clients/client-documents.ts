@@ -4,12 +4,15 @@ import { DOCUMENT_BYTES_MAX } from "../../limits/fetching.ts";
 import type { ClientDocuments, FetchRefused } from "../../ports.ts";
 import type { Result } from "../../result.ts";
 import type { AuthMethod } from "../../settings/authentication-methods.ts";
-import type { DocumentSettings } from "../../settings/client-metadata.ts";
-import { clientOfDocument, documentPlace, parseClientDocument } from "../../settings/client-metadata.ts";
+import {
+  clientOfDocument,
+  type DocumentSettings,
+  documentPlace,
+  parseClientDocument,
+} from "../../settings/client-metadata.ts";
 import type { Client } from "../../settings/settings.ts";
 import type { ClientDocument } from "../../spec/cimd.ts";
-import type { FetchContext } from "../remote/cached-document.ts";
-import { makeDocumentCache } from "../remote/cached-document.ts";
+import { type FetchContext, makeDocumentCache } from "../remote/cached-document.ts";
 
 type DocumentOptions = FetchContext & { settings: () => DocumentSettings };
 

@@ -12,8 +12,7 @@ import type { Clock, Journal, Timers } from "../../ports.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
 import { OWN_CLASSES } from "../../spec/rfc7591.ts";
-import type { PeriodicWork } from "../periodic.ts";
-import { runPeriodically } from "../periodic.ts";
+import { type PeriodicWork, runPeriodically } from "../periodic.ts";
 import { removePaced } from "../store/paced-removal.ts";
 import type { Store } from "../store/store.ts";
 

@@ -7,15 +7,18 @@ import type { AuditEvent } from "../../audit/event.ts";
 import { KEY_USED_LAG_SECONDS } from "../../limits/keys.ts";
 import type { Clock, Signer } from "../../ports.ts";
 import { defined } from "../../result.ts";
-import type { KeyFacts, KeyPurpose, KeyStep, KeyUse } from "../../settings/key-life.ts";
-import { dueSteps } from "../../settings/key-life.ts";
+import {
+  dueSteps,
+  type KeyFacts,
+  type KeyPurpose,
+  type KeyStep,
+  type KeyUse,
+} from "../../settings/key-life.ts";
 import type { KeySchedule } from "../../settings/sections.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { KeyChange, KeyRow, Store } from "../store/store.ts";
-import type { KeyCustody } from "./seal.ts";
-import { KeysUnusable } from "./seal.ts";
-import type { OpenedKey } from "./signer.ts";
-import { makeSigner } from "./signer.ts";
+import { type KeyCustody, KeysUnusable } from "./seal.ts";
+import { makeSigner, type OpenedKey } from "./signer.ts";
 
 type KeyRingOptions = {
   store: Pick<Store, "keys">;

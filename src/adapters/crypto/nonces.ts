@@ -1,8 +1,7 @@
 /** Nonces of DPoP proofs, which are derived and not stored. */
 import { NONCE_SECONDS } from "../../limits/tokens.ts";
 import type { Clock, Nonces } from "../../ports.ts";
-import type { EncryptionKeys } from "./encryption-keys.ts";
-import { deriver } from "./encryption-keys.ts";
+import { deriver, type EncryptionKeys } from "./encryption-keys.ts";
 
 /**
  * RFC9449-8-3, RFC9449-9-1: a nonce is an HMAC over issuer and minute, which only the instances of this server can

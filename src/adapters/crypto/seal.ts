@@ -1,13 +1,11 @@
 /** Where private keys are: in the store, encrypted with the key-encryption key (JWE, RFC 7516), or at a key service. */
-import type { KeyObject } from "node:crypto";
-import { createPrivateKey, sign } from "node:crypto";
+import { createPrivateKey, type KeyObject, sign } from "node:crypto";
 import type { JWK } from "jose";
 import { compactDecrypt } from "jose/jwe/compact/decrypt";
 import { CompactEncrypt } from "jose/jwe/compact/encrypt";
 import { exportJWK } from "jose/key/export";
 import { generateKeyPair } from "jose/key/generate/keypair";
-import type { Jwk } from "../../spec/rfc7517.ts";
-import { parseJwkSet } from "../../spec/rfc7517.ts";
+import { type Jwk, parseJwkSet } from "../../spec/rfc7517.ts";
 import { thumbprintInput } from "../../spec/rfc7638.ts";
 import type { KeyRow } from "../store/store.ts";
 import type { EncryptionKeys } from "./encryption-keys.ts";

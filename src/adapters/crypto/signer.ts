@@ -1,11 +1,9 @@
 /** Signs with the keys of one purpose, and tells which of them are ours. */
-import type { Signer } from "../../ports.ts";
-import { StoreUnavailable } from "../../ports.ts";
+import { type Signer, StoreUnavailable } from "../../ports.ts";
 import { whenReady } from "../../result.ts";
 import type { KeyFacts } from "../../settings/key-life.ts";
 import { encodeBase64url } from "../../spec/rfc7515.ts";
-import type { Jwk } from "../../spec/rfc7517.ts";
-import { algorithmsOf } from "../../spec/rfc7517.ts";
+import { algorithmsOf, type Jwk } from "../../spec/rfc7517.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Hand } from "./seal.ts";
 

@@ -1,6 +1,5 @@
 /** Checks signatures that others made, and our own, with the platform's synchronous primitives. */
-import type { KeyObject } from "node:crypto";
-import { createPublicKey, hash, verify } from "node:crypto";
+import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
 import {
   PARSED_REMEMBERED_CHARS_MAX,
   PARSED_REMEMBERED_MAX,
@@ -8,13 +7,10 @@ import {
 } from "../../limits/input.ts";
 import type { Verifier } from "../../ports.ts";
 import { ok } from "../../result.ts";
-import type { Jws } from "../../spec/rfc7515.ts";
-import { parseJws } from "../../spec/rfc7515.ts";
-import type { Jwk } from "../../spec/rfc7517.ts";
-import { algorithmsOf, RSA_ALGORITHMS } from "../../spec/rfc7517.ts";
+import { type Jws, parseJws } from "../../spec/rfc7515.ts";
+import { algorithmsOf, type Jwk, RSA_ALGORITHMS } from "../../spec/rfc7517.ts";
 import { makeLruCache } from "../lru-cache.ts";
-import type { RecentValues } from "../recent-values.ts";
-import { makeRecentValues } from "../recent-values.ts";
+import { makeRecentValues, type RecentValues } from "../recent-values.ts";
 import { primitiveOf } from "./primitives.ts";
 
 function isSigned({ header: { alg }, signingInput, signature }: Jws, jwk: Jwk): boolean {

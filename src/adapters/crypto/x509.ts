@@ -9,12 +9,9 @@ import {
   CERTIFICATES_SENT_MAX,
   SIGNATURE_CHECKS_MAX,
 } from "../../limits/input.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
-import type { Certificate, CertificateFailure } from "../../spec/rfc5280.ts";
-import { parseCertificate } from "../../spec/rfc5280.ts";
-import type { PathFailure } from "../../spec/rfc5280-path.ts";
-import { checkPath } from "../../spec/rfc5280-path.ts";
+import { err, ok, type Result } from "../../result.ts";
+import { type Certificate, type CertificateFailure, parseCertificate } from "../../spec/rfc5280.ts";
+import { checkPath, type PathFailure } from "../../spec/rfc5280-path.ts";
 import { sameBytes } from "../../spec/x690.ts";
 import { hash } from "./hash.ts";
 

@@ -13,23 +13,18 @@ import {
   UNKNOWN_AGE_SECONDS,
 } from "../../limits/fetching.ts";
 import type { Clock, FetchRefused, KeyWait, Timers } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { SuppliedDocument } from "../../settings/settings.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import { makeLruCache } from "../lru-cache.ts";
 import type { Resolver } from "./checked-agent.ts";
-import type { ClockReading } from "./clock-reading.ts";
-import { clocksDisagree, msSince, readClocks } from "./clock-reading.ts";
+import { type ClockReading, clocksDisagree, msSince, readClocks } from "./clock-reading.ts";
 import { queryNames } from "./dns.ts";
-import type { EarlyLooks } from "./early-looks.ts";
-import { makeEarlyLooks } from "./early-looks.ts";
-import type { Fetched, FetchOptions } from "./fetch.ts";
-import { FRESH_BOUNDS, fetchParsed } from "./fetch.ts";
+import { type EarlyLooks, makeEarlyLooks } from "./early-looks.ts";
+import { type Fetched, type FetchOptions, FRESH_BOUNDS, fetchParsed } from "./fetch.ts";
 import type { FetchBudget } from "./fetch-budget.ts";
 import { FetchFailed, maySucceedLater } from "./fetch-failed.ts";
-import type { FetchResult } from "./fetch-timer.ts";
-import { timeFetch } from "./fetch-timer.ts";
+import { type FetchResult, timeFetch } from "./fetch-timer.ts";
 
 /** The parts that the caches of all kinds of documents share. */
 export type FetchContext = {

@@ -1,21 +1,17 @@
 /** Connections over TLS to addresses that may be connected to, whose peer is judged before anything is sent to it. */
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
-import type { RequestOptions } from "node:https";
-import { Agent } from "node:https";
-import type { LookupFunction } from "node:net";
-import { isIP } from "node:net";
+import { Agent, type RequestOptions } from "node:https";
+import { isIP, type LookupFunction } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ConnectionOptions, TLSSocket } from "node:tls";
-import { connect } from "node:tls";
+import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { FETCH_ADDRESSES_MAX, KEPT_CONNECTIONS_MAX } from "../../limits/fetching.ts";
 import type { Clock } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import { mayConnect } from "../../settings/outbound.ts";
 import type { Reach } from "../../settings/settings.ts";
 import { mayUseNet, NO_NET } from "../process.ts";
-import type { FetchReason } from "./fetch-failed.ts";
-import { FetchFailed, late } from "./fetch-failed.ts";
+import { FetchFailed, type FetchReason, late } from "./fetch-failed.ts";
 
 /** Returns all addresses of a host name. */
 export type Resolver = (hostname: string) => Promise<readonly LookupAddress[]>;

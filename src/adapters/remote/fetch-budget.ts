@@ -10,8 +10,7 @@ import {
   FETCHES_IN_FLIGHT_MAX,
 } from "../../limits/fetching.ts";
 import type { Clock } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import type { Limits } from "../../settings/sections.ts";
 import { networkOf } from "../../spec/rfc4291.ts";
 import { hash } from "../crypto/hash.ts";

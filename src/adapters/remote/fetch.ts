@@ -16,13 +16,16 @@ import {
 } from "../../limits/fetching.ts";
 import { defined } from "../../result.ts";
 import type { Reach, RemoteDocument } from "../../settings/settings.ts";
-import type { FetchUrl } from "../../spec/rfc3986.ts";
-import { parseFetchUrl } from "../../spec/rfc3986.ts";
+import { type FetchUrl, parseFetchUrl } from "../../spec/rfc3986.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";
-import type { CheckedAgentOptions, CheckedRequest, Judge, Resolver } from "./checked-agent.ts";
-import { CheckedAgent } from "./checked-agent.ts";
-import type { FetchReason } from "./fetch-failed.ts";
-import { FetchFailed, late } from "./fetch-failed.ts";
+import {
+  CheckedAgent,
+  type CheckedAgentOptions,
+  type CheckedRequest,
+  type Judge,
+  type Resolver,
+} from "./checked-agent.ts";
+import { FetchFailed, type FetchReason, late } from "./fetch-failed.ts";
 
 /** The bounds within which a document stays fresh, whatever it says itself. */
 export const FRESH_BOUNDS = {

@@ -5,8 +5,7 @@ import type { FetchedKeys, FetchRefused } from "../../ports.ts";
 import { err } from "../../result.ts";
 import { narrowKeys } from "../../settings/client.ts";
 import { parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
-import type { FetchContext } from "./cached-document.ts";
-import { makeDocumentCache } from "./cached-document.ts";
+import { type FetchContext, makeDocumentCache } from "./cached-document.ts";
 import { KEY_SET_TYPE } from "./key-sets.ts";
 
 export function openFetchedKeys(context: FetchContext): FetchedKeys {

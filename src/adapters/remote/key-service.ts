@@ -9,16 +9,12 @@ import { StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { KeyServicePlace } from "../../settings/settings.ts";
 import { decodeBase64url, encodeBase64url } from "../../spec/rfc7515.ts";
-import type { Jwk } from "../../spec/rfc7517.ts";
-import { algorithmsOf, parseJwk } from "../../spec/rfc7517.ts";
-import type { Json, JsonObject } from "../../spec/rfc8259.ts";
-import { parseJson } from "../../spec/rfc8259.ts";
+import { algorithmsOf, type Jwk, parseJwk } from "../../spec/rfc7517.ts";
+import { type Json, type JsonObject, parseJson } from "../../spec/rfc8259.ts";
 import type { EncryptionKeys } from "../crypto/encryption-keys.ts";
-import type { KeyCustody } from "../crypto/seal.ts";
-import { namedKey, openSealed, readPublic, seal, sealedKeys } from "../crypto/seal.ts";
+import { type KeyCustody, namedKey, openSealed, readPublic, seal, sealedKeys } from "../crypto/seal.ts";
 import { verifier } from "../crypto/verifier.ts";
-import type { Posted } from "./fetch.ts";
-import { fetchDocument } from "./fetch.ts";
+import { fetchDocument, type Posted } from "./fetch.ts";
 import { FetchFailed } from "./fetch-failed.ts";
 
 /**

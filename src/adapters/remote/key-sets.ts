@@ -7,18 +7,22 @@ import {
   METADATA_BYTES_MAX,
 } from "../../limits/fetching.ts";
 import { SHOWN_TEXT_CHARS_MAX } from "../../limits/input.ts";
-import type { Result } from "../../result.ts";
-import { defined } from "../../result.ts";
+import { defined, type Result } from "../../result.ts";
 import type { IssuerKeys, RemoteDocument } from "../../settings/settings.ts";
-import type { Jwk } from "../../spec/rfc7517.ts";
-import { parseJwkSet } from "../../spec/rfc7517.ts";
+import { type Jwk, parseJwkSet } from "../../spec/rfc7517.ts";
 import { discoveryUrls, parseIssuerMetadata } from "../../spec/rfc8414.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
-import type { Fetched, FetchOptions } from "./fetch.ts";
-import { FRESH_BOUNDS, fetchDocument } from "./fetch.ts";
+import { type Fetched, type FetchOptions, FRESH_BOUNDS, fetchDocument } from "./fetch.ts";
 import { FetchFailed } from "./fetch-failed.ts";
-import type { KeySources, SourceOptions } from "./key-sources.ts";
-import { keySources, looked, parsed, readFileText, SourceFailed } from "./key-sources.ts";
+import {
+  type KeySources,
+  keySources,
+  looked,
+  parsed,
+  readFileText,
+  SourceFailed,
+  type SourceOptions,
+} from "./key-sources.ts";
 import type { Loaded } from "./polled-document.ts";
 
 /** The media types of a key set: that of RFC 7517 8.5.1, and plain JSON, which most servers use. */

@@ -6,19 +6,22 @@
 import { readFile } from "node:fs/promises";
 import { KEY_SET_BYTES_MAX } from "../../limits/fetching.ts";
 import type { Clock, KeyFailure, KeySource, KeyWait, SourceState, Timers } from "../../ports.ts";
-import type { Awaitable, Result } from "../../result.ts";
-import { defined, err, ok, whenReady } from "../../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenReady } from "../../result.ts";
 import type { IssuerKeys, SpiffeEndpoint } from "../../settings/settings.ts";
-import type { Jwk } from "../../spec/rfc7517.ts";
-import { selectKey } from "../../spec/rfc7517.ts";
+import { type Jwk, selectKey } from "../../spec/rfc7517.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";
 import { hash } from "../crypto/hash.ts";
 import type { PolledKind, PolledRow, PolledRows } from "../store/store.ts";
 import { FetchFailed, maySucceedLater } from "./fetch-failed.ts";
-import type { FetchResult } from "./fetch-timer.ts";
-import { timeFetch } from "./fetch-timer.ts";
-import type { Change, Loaded, Memory, PolledDocument } from "./polled-document.ts";
-import { pollDocument, wholeSeconds } from "./polled-document.ts";
+import { type FetchResult, timeFetch } from "./fetch-timer.ts";
+import {
+  type Change,
+  type Loaded,
+  type Memory,
+  type PolledDocument,
+  pollDocument,
+  wholeSeconds,
+} from "./polled-document.ts";
 
 type SourceChange = (name: string, change: Change) => void;
 

@@ -7,12 +7,9 @@
 import { REFETCH_SECONDS, UNKNOWN_AGE_SECONDS } from "../../limits/fetching.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { Clock, KeyWait, SourceState, Timers } from "../../ports.ts";
-import type { Awaitable } from "../../result.ts";
-import { defined, whenReady } from "../../result.ts";
-import type { ClockReading } from "./clock-reading.ts";
-import { clocksDisagree, msSince, readClocks } from "./clock-reading.ts";
-import type { EarlyLooks } from "./early-looks.ts";
-import { makeEarlyLooks } from "./early-looks.ts";
+import { type Awaitable, defined, whenReady } from "../../result.ts";
+import { type ClockReading, clocksDisagree, msSince, readClocks } from "./clock-reading.ts";
+import { type EarlyLooks, makeEarlyLooks } from "./early-looks.ts";
 
 /** `text` is the document as received. */
 export type Loaded<T> = { value: T; text: string; refreshSeconds: number };

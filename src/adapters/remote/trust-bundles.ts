@@ -5,18 +5,23 @@
  */
 import { FETCHED_SECONDS_MIN, KEY_SET_BYTES_MAX, LAST_GOOD_SECONDS } from "../../limits/fetching.ts";
 import type { Bundles, Clock } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { ok } from "../../result.ts";
+import { ok, type Result } from "../../result.ts";
 import type { RemoteDocument, SpiffeEndpoint } from "../../settings/settings.ts";
 import { RSA_ALGORITHMS } from "../../spec/rfc7517.ts";
-import type { Bundle } from "../../spec/spiffe/bundle.ts";
-import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../spec/spiffe/bundle.ts";
+import { acceptsSuccessor, type Bundle, parseBundle, refreshSeconds } from "../../spec/spiffe/bundle.ts";
 import { checkSigners, parseX509Svid } from "../../spec/spiffe/x509-svid.ts";
 import { verifyPresented } from "../crypto/x509.ts";
 import type { Judge } from "./checked-agent.ts";
 import { fetchDocument } from "./fetch.ts";
-import type { File, KeySources, SourceOptions } from "./key-sources.ts";
-import { keySources, looked, parsed, readFileText } from "./key-sources.ts";
+import {
+  type File,
+  type KeySources,
+  keySources,
+  looked,
+  parsed,
+  readFileText,
+  type SourceOptions,
+} from "./key-sources.ts";
 import type { Loaded } from "./polled-document.ts";
 
 type BundlePlace = File | RemoteDocument | SpiffeEndpoint;

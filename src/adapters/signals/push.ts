@@ -7,8 +7,7 @@ import type { StreamSettings } from "../../settings/settings.ts";
 import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
 import { SECURITY_EVENT_TYPE } from "../../spec/rfc8417.ts";
 import type { CheckedAgent } from "../remote/checked-agent.ts";
-import type { Posted } from "../remote/fetch.ts";
-import { fetchDocument } from "../remote/fetch.ts";
+import { fetchDocument, type Posted } from "../remote/fetch.ts";
 import { FetchFailed } from "../remote/fetch-failed.ts";
 
 /** `cause`: for the operator, in words of ours; `retryAfter` as the receiver sent it. */

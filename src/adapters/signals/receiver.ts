@@ -17,10 +17,8 @@ import type { StreamSettings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { retrySeconds } from "../../spec/rfc9110.ts";
 import { CheckedAgent } from "../remote/checked-agent.ts";
-import type { Pushed } from "./push.ts";
-import { push } from "./push.ts";
-import type { TellOptions } from "./tell.ts";
-import { makeVerification } from "./tell.ts";
+import { type Pushed, push } from "./push.ts";
+import { makeVerification, type TellOptions } from "./tell.ts";
 
 export type ReceiverOptions = TellOptions & {
   random: Pick<Random, "id">;

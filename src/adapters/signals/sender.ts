@@ -10,10 +10,8 @@ import { STORE_SWEEP_MAX } from "../../limits/store.ts";
 import type { RecordedEnding } from "../../policy/signals.ts";
 import type { Timers } from "../../ports.ts";
 import type { OpenJournal } from "../audit/journal.ts";
-import type { PeriodicWork } from "../periodic.ts";
-import { runPeriodically } from "../periodic.ts";
-import type { ReceiverOptions, StreamState } from "./receiver.ts";
-import { Receiver, signalEvent } from "./receiver.ts";
+import { type PeriodicWork, runPeriodically } from "../periodic.ts";
+import { Receiver, type ReceiverOptions, type StreamState, signalEvent } from "./receiver.ts";
 import { tellEndings } from "./tell.ts";
 import { EndingWatch } from "./watch-endings.ts";
 

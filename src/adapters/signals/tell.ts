@@ -1,17 +1,20 @@
 /** Makes the events that receivers are told of endings: signed once, with an id by which the store has each once. */
 import { setImmediate as turn } from "node:timers/promises";
 import { SIGNALS_MADE_MAX } from "../../limits/signals.ts";
-import type { ReachedToken, RecordedEnding, Teller, ToldEnding } from "../../policy/signals.ts";
-import { Telling } from "../../policy/signals.ts";
+import {
+  type ReachedToken,
+  type RecordedEnding,
+  type Teller,
+  Telling,
+  type ToldEnding,
+} from "../../policy/signals.ts";
 import type { Clock, Hash, Signer } from "../../ports.ts";
 import type { TokenPlace } from "../../ports-store.ts";
 import type { Signal } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Settings, StreamSettings } from "../../settings/settings.ts";
-import type { SecurityEvent } from "../../spec/rfc8417.ts";
-import { buildSecurityEvent, SECURITY_EVENT } from "../../spec/rfc8417.ts";
-import type { Initiator } from "../../spec/ssf.ts";
-import { SESSION_REVOKED, sessionRevoked, VERIFICATION } from "../../spec/ssf.ts";
+import { buildSecurityEvent, SECURITY_EVENT, type SecurityEvent } from "../../spec/rfc8417.ts";
+import { type Initiator, SESSION_REVOKED, sessionRevoked, VERIFICATION } from "../../spec/ssf.ts";
 import type { Store } from "../store/store.ts";
 
 export type TellOptions = {

@@ -3,10 +3,8 @@ import type { RegisteredClient } from "../../records.ts";
 import { defined } from "../../result.ts";
 import { methodsWith } from "../../settings/authentication-methods.ts";
 import type { SecretDigest } from "../../settings/settings.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow, pairsOf } from "./columns.ts";
-import type { Engine } from "./engine.ts";
-import { readRecords } from "./engine.ts";
+import { fromRow, pairsOf, type RowOf } from "./columns.ts";
+import { type Engine, readRecords } from "./engine.ts";
 import type { SecretClient, Store, StoredClient } from "./store.ts";
 import { CLIENT, CLIENT_SECRET, INITIAL_TOKEN } from "./tables.ts";
 

@@ -1,8 +1,7 @@
 /** Consents, in both stores. */
 import type { Consents, Facts } from "../../ports-store.ts";
 import { whenReady } from "../../result.ts";
-import type { Engine } from "./engine.ts";
-import { readRecords } from "./engine.ts";
+import { type Engine, readRecords } from "./engine.ts";
 import { CONSENT, STANDING_CONSENT, STORED_CONSENT } from "./tables.ts";
 
 /** Gathers the consents of one subject before they are sorted; sorted by the key, all consents would be read. */

@@ -1,12 +1,10 @@
 /** The fixed-length keys under which text from outside is indexed. */
 import { hash } from "node:crypto";
 import type { AuditEvent } from "../../audit/event.ts";
-import type { Term } from "../../audit/terms.ts";
-import { termsOf } from "../../audit/terms.ts";
+import { type Term, termsOf } from "../../audit/terms.ts";
 import { TERM_KEYS_MAX } from "../../limits/audit.ts";
 import type { Guard } from "../../records.ts";
-import type { Json } from "../../spec/rfc8259.ts";
-import { isJsonObject } from "../../spec/rfc8259.ts";
+import { isJsonObject, type Json } from "../../spec/rfc8259.ts";
 
 /** Whether the guard uses up a `jti` of the issuer that it names. */
 export const isFreshGuard = (guard: Guard): guard is Extract<Guard, { issuer: string }> => "issuer" in guard;

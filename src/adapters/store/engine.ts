@@ -1,8 +1,6 @@
 /** The interface of a database for statements that are the same for both databases. */
-import type { Awaitable } from "../../result.ts";
-import { whenReady } from "../../result.ts";
-import type { Columns, RowOf, Table } from "./columns.ts";
-import { fromRow, isEncodable } from "./columns.ts";
+import { type Awaitable, whenReady } from "../../result.ts";
+import { type Columns, fromRow, isEncodable, type RowOf, type Table } from "./columns.ts";
 
 /** The parts of statements that differ between the two databases. */
 export type Dialect = {

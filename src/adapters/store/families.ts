@@ -1,11 +1,9 @@
 /** Families of refresh tokens, in both stores; the journal starts and uses them. */
 import type { FamilyFacts, FamilyRotation, PresentedFamily } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow, pairsOf } from "./columns.ts";
+import { fromRow, pairsOf, type RowOf } from "./columns.ts";
 import type { Engine } from "./engine.ts";
-import type { EndedRow } from "./rows.ts";
-import { endedOf, firstEnded } from "./rows.ts";
+import { type EndedRow, endedOf, firstEnded } from "./rows.ts";
 import type { FamilyRows } from "./store.ts";
 import { FAMILY, RECHECK } from "./tables.ts";
 

@@ -1,8 +1,7 @@
 /** REFRESH-D-6: removes the kept successors of refresh tokens after their window; every instance does it. */
 import { REFRESH_FORGET_MS, REFRESH_RETRY_SECONDS_MAX } from "../../limits/people.ts";
 import type { Timers } from "../../ports.ts";
-import type { PeriodicWork } from "../periodic.ts";
-import { runPeriodically } from "../periodic.ts";
+import { type PeriodicWork, runPeriodically } from "../periodic.ts";
 import { removePaced } from "./paced-removal.ts";
 import type { Store } from "./store.ts";
 

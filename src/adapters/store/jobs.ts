@@ -5,13 +5,10 @@ import { EXPIRED_GRACE_SECONDS } from "../../limits/store.ts";
 import type { JobHoldings } from "../../ports-store.ts";
 import type { JobFacts } from "../../records.ts";
 import { defined, whenReady } from "../../result.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow } from "./columns.ts";
+import { fromRow, type RowOf } from "./columns.ts";
 import { spentJti } from "./encoding.ts";
-import type { Engine } from "./engine.ts";
-import { readRecords, sweepOf } from "./engine.ts";
-import type { EndedRow } from "./rows.ts";
-import { countOfLiving, endedOf, firstEnded } from "./rows.ts";
+import { type Engine, readRecords, sweepOf } from "./engine.ts";
+import { countOfLiving, type EndedRow, endedOf, firstEnded } from "./rows.ts";
 import type { JobRows } from "./store.ts";
 import { JOB, TOKEN } from "./tables.ts";
 

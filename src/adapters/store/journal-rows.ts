@@ -5,12 +5,21 @@
 import type { SubjectEmail } from "../../policy/endings.ts";
 import type { ConsentChange, FamilyChange, Guard, RegistrationChange } from "../../records.ts";
 import type { SecretDigest } from "../../settings/settings.ts";
-import type { Columns, RecordOf, RowValues } from "./columns.ts";
-import { asEndingKeys, asInteger, asJsonText, asText, asTexts, pick, toValues } from "./columns.ts";
+import {
+  asEndingKeys,
+  asInteger,
+  asJsonText,
+  asText,
+  asTexts,
+  type Columns,
+  pick,
+  type RecordOf,
+  type RowValues,
+  toValues,
+} from "./columns.ts";
 import { isFreshGuard, spentJti } from "./encoding.ts";
 import { textOfRotations } from "./families.ts";
-import type { ClientChange, InitialTokenChange, StoreEntry } from "./store.ts";
-import { NotStorable } from "./store.ts";
+import { type ClientChange, type InitialTokenChange, NotStorable, type StoreEntry } from "./store.ts";
 import {
   CHECKPOINT,
   CLIENT,

@@ -1,7 +1,6 @@
 /** Polled documents, archived policies, signing keys and the mark of a restored copy, in both stores. */
 import { insertInto, toRow } from "./columns.ts";
-import type { Engine } from "./engine.ts";
-import { readRecords, sweepOf } from "./engine.ts";
+import { type Engine, readRecords, sweepOf } from "./engine.ts";
 import type { KeyRows, PolicyRows, PolledRows, RestoredMark } from "./store.ts";
 import { POLICY, POLLED, SIGNING_KEY } from "./tables.ts";
 

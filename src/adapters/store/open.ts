@@ -4,8 +4,7 @@ import { STORE_RETRY_MS, STORE_TIMEOUT_MS } from "../../limits/store.ts";
 import { StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { StorePlace } from "../../settings/settings.ts";
-import type { OpenOptions, Store } from "./store.ts";
-import { StoreBusy } from "./store.ts";
+import { type OpenOptions, type Store, StoreBusy } from "./store.ts";
 
 /** Opens the store and migrates it; a call that takes longer than `timeoutMs` throws StoreUnavailable. */
 export function openStore(place: StorePlace, timeoutMs = STORE_TIMEOUT_MS): Promise<Store> {

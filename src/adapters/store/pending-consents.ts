@@ -1,8 +1,7 @@
 /** Pending consents, in both stores. */
 import type { PendingConsent } from "../../records.ts";
 import { toRow } from "./columns.ts";
-import type { Engine, Values } from "./engine.ts";
-import { readRecords } from "./engine.ts";
+import { type Engine, readRecords, type Values } from "./engine.ts";
 import type { PendingConsentStore } from "./store.ts";
 import { PENDING_CONSENT } from "./tables.ts";
 

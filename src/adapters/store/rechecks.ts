@@ -3,8 +3,7 @@
  * and the digest of their e-mail address. The journal writes both with what is issued or signed in.
  */
 import { toRow } from "./columns.ts";
-import type { Engine } from "./engine.ts";
-import { readRecords, sweepOf } from "./engine.ts";
+import { type Engine, readRecords, sweepOf } from "./engine.ts";
 import type { RecheckRows, SubjectEmailRows } from "./store.ts";
 import { RECHECK, SUBJECT_EMAIL } from "./tables.ts";
 

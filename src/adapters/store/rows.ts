@@ -4,10 +4,8 @@ import { LOG_END } from "../../audit/event.ts";
 import { JOB_SECONDS_MAX } from "../../limits/jobs.ts";
 import type { AuditQuery, AuditRecord, CheckpointRow, JobFacts } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow, pick } from "./columns.ts";
-import type { Dialect, Engine } from "./engine.ts";
-import { readRecords } from "./engine.ts";
+import { fromRow, pick, type RowOf } from "./columns.ts";
+import { type Dialect, type Engine, readRecords } from "./engine.ts";
 import type { EventLog } from "./store.ts";
 import { CHECKPOINT, EVENT } from "./tables.ts";
 

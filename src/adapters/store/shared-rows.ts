@@ -9,8 +9,7 @@ import { pendingConsents } from "./pending-consents.ts";
 import { recheckRows, subjectEmailRows } from "./rechecks.ts";
 import { shortLivedRows } from "./short-lived.ts";
 import { signalRows } from "./signals.ts";
-import type { FindTokens } from "./token-facts.ts";
-import { tokenRows } from "./token-facts.ts";
+import { type FindTokens, tokenRows } from "./token-facts.ts";
 
 /** `expired` finds short-lived rows, where the database needs another condition. */
 export function sharedRows(engine: Engine, findTokens: FindTokens, expired?: string) {

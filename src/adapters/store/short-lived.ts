@@ -1,8 +1,7 @@
 /** The rows of sign-in and authorization, in both stores. */
 import type { SessionFacts, ShortLived, ShortLivedKind } from "../../records.ts";
 import { insertInto, toRow } from "./columns.ts";
-import type { Engine } from "./engine.ts";
-import { readRecords } from "./engine.ts";
+import { type Engine, readRecords } from "./engine.ts";
 import type { ShortLivedStore } from "./store.ts";
 import { SHORT_LIVED } from "./tables.ts";
 

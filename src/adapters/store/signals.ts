@@ -2,10 +2,8 @@
 import type { ReachedToken } from "../../policy/signals.ts";
 import { defined } from "../../result.ts";
 import { beginAfter, findCarriers } from "./carriers.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow, pick, toRow } from "./columns.ts";
-import type { Engine } from "./engine.ts";
-import { readRecords } from "./engine.ts";
+import { fromRow, pick, type RowOf, toRow } from "./columns.ts";
+import { type Engine, readRecords } from "./engine.ts";
 import type { SignalRows } from "./store.ts";
 import { ENDING, SIGNAL, TOKEN } from "./tables.ts";
 

@@ -1,15 +1,12 @@
 /** What a store knows of tokens: their rows and those behind them, put together as in both stores. */
 import { hash } from "node:crypto";
-import type { Ending, EndingKey, EndingSelector } from "../../policy/endings.ts";
-import { buildEnding } from "../../policy/endings.ts";
+import { buildEnding, type Ending, type EndingKey, type EndingSelector } from "../../policy/endings.ts";
 import type { Job } from "../../policy/jobs.ts";
 import type { EndingReach, Facts } from "../../ports-store.ts";
 import type { StoredConsent, TokenFacts } from "../../records.ts";
-import type { Awaitable } from "../../result.ts";
-import { defined, whenReady } from "../../result.ts";
+import { type Awaitable, defined, whenReady } from "../../result.ts";
 import { beginAfter, findCarriers } from "./carriers.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow, isEncodable } from "./columns.ts";
+import { fromRow, isEncodable, type RowOf } from "./columns.ts";
 import type { Engine } from "./engine.ts";
 import type { StoreEntry } from "./store.ts";
 import { JOB, STORED_CONSENT, TOKEN } from "./tables.ts";

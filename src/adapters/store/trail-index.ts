@@ -2,12 +2,9 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { AUDIT_SEGMENT_EVENTS } from "../../limits/audit.ts";
 import { defined } from "../../result.ts";
-import type { RowOf } from "./columns.ts";
-import { fromRow, toRow } from "./columns.ts";
-import type { Engine, Values } from "./engine.ts";
-import { readRecords } from "./engine.ts";
-import type { AuditRow } from "./rows.ts";
-import { fromAuditRow } from "./rows.ts";
+import { fromRow, type RowOf, toRow } from "./columns.ts";
+import { type Engine, readRecords, type Values } from "./engine.ts";
+import { type AuditRow, fromAuditRow } from "./rows.ts";
 import type { TrailRows } from "./search.ts";
 import { CHECKPOINT, SEGMENT, STORED_SEGMENT } from "./tables.ts";
 import type { AuditRows, TrailIndex } from "./trail.ts";

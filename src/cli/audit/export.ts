@@ -4,22 +4,17 @@
  */
 import { eventHash } from "../../adapters/audit/chain.ts";
 import { verifier } from "../../adapters/crypto/verifier.ts";
-import type { Checkpoint } from "../../audit/checkpoint.ts";
-import { CHECKPOINT_ALGORITHM, readCheckpoint } from "../../audit/checkpoint.ts";
+import { CHECKPOINT_ALGORITHM, type Checkpoint, readCheckpoint } from "../../audit/checkpoint.ts";
 import { LOG_END, RECORD_VERSIONS } from "../../audit/event.ts";
 import { CLAIMS_DEPTH_MAX } from "../../limits/input.ts";
-import type { Result } from "../../result.ts";
-import { defined, err } from "../../result.ts";
+import { defined, err, type Result } from "../../result.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
-import type { Jwk } from "../../spec/rfc7517.ts";
-import { parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
-import type { Json } from "../../spec/rfc8259.ts";
-import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
+import { type Jwk, parseJwkSet, selectKey } from "../../spec/rfc7517.ts";
+import { isJsonObject, type Json, parseJson } from "../../spec/rfc8259.ts";
 import type { Terminal } from "../command.ts";
 import { readLines, readNamed } from "../named-file.ts";
 import { jsonLine, word } from "../text.ts";
-import type { Assertion, Assertions, LogRecord } from "./log-proof.ts";
-import { LogProof } from "./log-proof.ts";
+import { type Assertion, type Assertions, LogProof, type LogRecord } from "./log-proof.ts";
 import { comparePolicies } from "./policies.ts";
 
 /** A line in which a checkpoint begins that does not end there, because the line is cut or goes on with another one. */

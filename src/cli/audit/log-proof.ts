@@ -2,8 +2,7 @@
 import { sha256 } from "../../adapters/audit/checkpoints.ts";
 import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
 import { GENESIS_PREV } from "../../audit/event.ts";
-import type { Tree } from "../../audit/tree.ts";
-import { appendLeaf, EMPTY_TREE, rootOf } from "../../audit/tree.ts";
+import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from "../../audit/tree.ts";
 
 export type Source = "checkpoint" | "witness";
 /** What a checkpoint asserts of a log: its size and the hash of its last record. `by` names the checkpoint in messages. */

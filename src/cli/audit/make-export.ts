@@ -28,8 +28,7 @@ import { parseJws } from "../../spec/rfc7515.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Admin } from "../command.ts";
 import { word } from "../text.ts";
-import type { Auditor } from "./copy.ts";
-import { hasLook, recordLook, trailOf } from "./copy.ts";
+import { type Auditor, hasLook, recordLook, trailOf } from "./copy.ts";
 import { policyLines } from "./policies.ts";
 
 type Times = Pick<EventFilter, "fromMs" | "toMs">;

@@ -1,8 +1,7 @@
 /** `policies.ndjson` of an export: the archived policies, each with its digest and byte for byte as it was hashed. */
 import { hash } from "node:crypto";
 import type { Store } from "../../adapters/store/store.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import { readLines } from "../named-file.ts";
 import { word } from "../text.ts";
 

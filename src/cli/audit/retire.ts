@@ -1,6 +1,5 @@
 /** `mandate audit retire`: ends the log of an instance that is gone for good (AUDIT-D-12). */
-import type { InstanceName } from "../../adapters/audit/instance-name.ts";
-import { NameInUse, takeName } from "../../adapters/audit/instance-name.ts";
+import { type InstanceName, NameInUse, takeName } from "../../adapters/audit/instance-name.ts";
 import { LogEnded, openJournal } from "../../adapters/audit/journal.ts";
 import { clock } from "../../adapters/clock.ts";
 import { random } from "../../adapters/crypto/random.ts";

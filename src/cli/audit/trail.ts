@@ -1,6 +1,5 @@
 /** `mandate audit`: reads and verifies the audit trail in the store. */
-import type { ChainFailure } from "../../adapters/audit/chain.ts";
-import { checkRecord } from "../../adapters/audit/chain.ts";
+import { type ChainFailure, checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
 import { eventCells, eventColumns, readEvent } from "../../audit/columns.ts";
 import type { AuditPosition, EventFilter, Span } from "../../audit/query.ts";
@@ -11,11 +10,9 @@ import { EXIT } from "../../limits/process.ts";
 import type { AuditQuery, AuditRecord } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import type { Format, Formats } from "../formats.ts";
-import { asCsv } from "../formats.ts";
+import { asCsv, type Format, type Formats } from "../formats.ts";
 import { eventLine, jsonLine, titlesOf, word } from "../text.ts";
-import type { Auditor } from "./copy.ts";
-import { recordLook, trailOf } from "./copy.ts";
+import { type Auditor, recordLook, trailOf } from "./copy.ts";
 import { checkArchived } from "./policies.ts";
 
 const PAGE = 1000;

@@ -3,27 +3,21 @@
  * and which rules of the policy name it. Nothing is fetched, recorded or kept, and no signature is verified.
  */
 import { clock } from "../../adapters/clock.ts";
-import type { Reason } from "../../audit/reasons.ts";
-import { REASONS } from "../../audit/reasons.ts";
+import { REASONS, type Reason } from "../../audit/reasons.ts";
 import { loadSettings } from "../../config/config.ts";
 import { EXIT } from "../../limits/process.ts";
 import { MODE_NAMES } from "../../modes.ts";
-import type { Rule } from "../../policy/rules.ts";
-import { clientsOf, listsFor } from "../../policy/rules.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { clientsOf, listsFor, type Rule } from "../../policy/rules.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import { assertionAudiences, TOKEN_PATH } from "../../settings/audiences.ts";
 import type { Settings } from "../../settings/settings.ts";
-import type { Jws } from "../../spec/rfc7515.ts";
-import { parseJws } from "../../spec/rfc7515.ts";
+import { type Jws, parseJws } from "../../spec/rfc7515.ts";
 import { isAdmitted } from "../../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import { checkWorkload, matchRegistration } from "../../spec/workload-grant.ts";
-import type { Command } from "../command.ts";
-import { onFiles } from "../command.ts";
+import { type Command, onFiles } from "../command.ts";
 import { readNamed } from "../named-file.ts";
-import type { CommandArguments } from "../options.ts";
-import { configOf } from "../options.ts";
+import { type CommandArguments, configOf } from "../options.ts";
 import { fields, jsonLine, word, words } from "../text.ts";
 
 type Named = {

@@ -1,7 +1,6 @@
 /** Everything that may call this server, who answers for it, and when it last did. */
 import type { Store, StoredClient } from "../../adapters/store/store.ts";
-import type { ShownEvent } from "../../audit/columns.ts";
-import { readEvent } from "../../audit/columns.ts";
+import { readEvent, type ShownEvent } from "../../audit/columns.ts";
 import type { AuditPosition, Span } from "../../audit/query.ts";
 import type { Term } from "../../audit/terms.ts";
 import { readTrailPage } from "../../flows/read-trail.ts";
@@ -9,8 +8,7 @@ import { AUDIT_PAGE_MAX } from "../../limits/audit.ts";
 import { clientsOf } from "../../policy/rules.ts";
 import type { AuditQuery } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { AgentName } from "../../settings/agents.ts";
-import { agentOf, inWords } from "../../settings/agents.ts";
+import { type AgentName, agentOf, inWords } from "../../settings/agents.ts";
 import type { ClientSource } from "../../settings/authentication-methods.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
 import { matchesPattern } from "../../spec/spiffe/id.ts";

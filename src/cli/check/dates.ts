@@ -1,7 +1,6 @@
 /** The dates of what the configuration brings along: certificates, authorities, secrets. */
 import type { Config } from "../../config/config.ts";
-import type { Dated } from "../../config/dated.ts";
-import { datedOf } from "../../config/dated.ts";
+import { type Dated, datedOf } from "../../config/dated.ts";
 import { DAY_SECONDS, END_WARNING_DAYS } from "../../limits/process.ts";
 import type { Finding } from "./finding.ts";
 

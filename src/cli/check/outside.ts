@@ -3,19 +3,22 @@ import { accessSync, constants, existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { clock } from "../../adapters/clock.ts";
-import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
-import { encryptionKeysOf } from "../../adapters/crypto/encryption-keys.ts";
+import { type EncryptionKeys, encryptionKeysOf } from "../../adapters/crypto/encryption-keys.ts";
 import { checkKeys, sealAnew } from "../../adapters/crypto/seal.ts";
 import { openCustody } from "../../adapters/remote/key-service.ts";
 import { lookAtKeySet } from "../../adapters/remote/key-sets.ts";
 import { lookAtBundle } from "../../adapters/remote/trust-bundles.ts";
-import type { ClockState } from "../../adapters/store/clock-difference.ts";
-import { judgeClock, measureClock } from "../../adapters/store/clock-difference.ts";
+import { type ClockState, judgeClock, measureClock } from "../../adapters/store/clock-difference.ts";
 import { DatabaseTooNew } from "../../adapters/store/migrations.ts";
 import { openUnchangedStore } from "../../adapters/store/open.ts";
 import { describeReplication } from "../../adapters/store/replication.ts";
-import type { Holder, KeyRow, Store } from "../../adapters/store/store.ts";
-import { NoTables, StoreMisplaced } from "../../adapters/store/store.ts";
+import {
+  type Holder,
+  type KeyRow,
+  NoTables,
+  type Store,
+  StoreMisplaced,
+} from "../../adapters/store/store.ts";
 import { LOG_END } from "../../audit/event.ts";
 import type { Config } from "../../config/config.ts";
 import { StoreUnavailable } from "../../ports.ts";

@@ -6,8 +6,7 @@ import type { JsonObject } from "../../spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../spec/spiffe/client-auth.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { FoundProvider } from "./provider.ts";
-import type { Answers } from "./questions.ts";
-import { APP } from "./questions.ts";
+import { type Answers, APP } from "./questions.ts";
 
 /** The name of the provider in its redirect URI. */
 export const PROVIDER = "company";

@@ -2,14 +2,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { PROGRAM } from "../../program.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
-import type { Json, JsonObject } from "../../spec/rfc8259.ts";
-import { isJsonObject } from "../../spec/rfc8259.ts";
-import type { CommandArguments } from "../options.ts";
-import { readWhole } from "../options.ts";
-import type { Places, Planned } from "./configuration.ts";
-import { operationsPort, witnessOf } from "./configuration.ts";
+import { err, ok, type Result } from "../../result.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../spec/rfc8259.ts";
+import { type CommandArguments, readWhole } from "../options.ts";
+import { operationsPort, type Places, type Planned, witnessOf } from "./configuration.ts";
 import type { Answers } from "./questions.ts";
 
 const NAMES = ["one", "two", "three", "four", "five", "six", "seven", "eight"];

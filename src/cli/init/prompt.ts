@@ -1,7 +1,6 @@
 /** Questions on the terminal. */
 import { createInterface } from "node:readline/promises";
-import type { Prompt } from "./questions.ts";
-import { InputEnded } from "./questions.ts";
+import { InputEnded, type Prompt } from "./questions.ts";
 
 type Input = NodeJS.ReadableStream & { isTTY?: boolean };
 type Output = NodeJS.WritableStream & { isTTY?: boolean };

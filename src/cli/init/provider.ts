@@ -2,8 +2,7 @@
 import { fetchDocument } from "../../adapters/remote/fetch.ts";
 import { FetchFailed } from "../../adapters/remote/fetch-failed.ts";
 import { METADATA_BYTES_MAX } from "../../limits/fetching.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { RemoteDocument } from "../../settings/settings.ts";
 import { ASSERTION_ALGORITHMS } from "../../spec/rfc8725.ts";
 import { readNamed } from "../named-file.ts";

@@ -3,8 +3,7 @@
  */
 import * as v from "valibot";
 import { ConfigFile } from "../../config/schema.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import { membersOf } from "../../setting.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";

@@ -1,6 +1,5 @@
 /** How `mandate init` is called. */
-import type { CommandUsage } from "../options.ts";
-import { namesOf } from "../options.ts";
+import { type CommandUsage, namesOf } from "../options.ts";
 
 const INIT_OPTIONS = {
   "issuer URL": "the https URL of this server, without a final slash",

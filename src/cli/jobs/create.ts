@@ -1,19 +1,15 @@
 /** `mandate jobs create`: makes a job as an operator says (JOB-D-4). */
 import { readJsonFile } from "../../config/json-file.ts";
-import type { CreatePorts } from "../../flows/create-job.ts";
-import { createJob } from "../../flows/create-job.ts";
-import type { JobPorts } from "../../flows/jobs.ts";
-import { readStatus } from "../../flows/jobs.ts";
+import { type CreatePorts, createJob } from "../../flows/create-job.ts";
+import { type JobPorts, readStatus } from "../../flows/jobs.ts";
 import { jobJson } from "../../flows/record-json.ts";
 import { EXIT } from "../../limits/process.ts";
 import type { Origin } from "../../policy/access.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { byOperator } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
-import type { CommandArguments } from "../options.ts";
-import { readWhole } from "../options.ts";
+import { type CommandArguments, readWhole } from "../options.ts";
 import { jsonLine } from "../text.ts";
 
 /** The order as `POST /jobs` takes it, but for the details, which are in a file. */

@@ -1,6 +1,5 @@
 /** How `mandate jobs` is called. */
-import type { CommandUsage } from "../options.ts";
-import { CONFIG } from "../options.ts";
+import { CONFIG, type CommandUsage } from "../options.ts";
 
 export const JOBS: CommandUsage = {
   name: "jobs",

@@ -1,8 +1,7 @@
 /** `mandate keys list`: each key with its state and its next change. */
 import { EXIT } from "../../limits/process.ts";
 import { defined } from "../../result.ts";
-import type { KeyFacts } from "../../settings/key-life.ts";
-import { nextChange } from "../../settings/key-life.ts";
+import { type KeyFacts, nextChange } from "../../settings/key-life.ts";
 import type { KeySchedule } from "../../settings/sections.ts";
 import type { Admin } from "../command.ts";
 import { fields, jsonLine, time, word } from "../text.ts";

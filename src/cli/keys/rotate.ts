@@ -1,13 +1,11 @@
 /** `mandate keys rotate`: announced keys sign in place of the active ones, as soon as verifiers know them. */
 
 import { clock } from "../../adapters/clock.ts";
-import type { KeeperOptions } from "../../adapters/crypto/key-ring.ts";
-import { keepKeys, keyEvent } from "../../adapters/crypto/key-ring.ts";
+import { type KeeperOptions, keepKeys, keyEvent } from "../../adapters/crypto/key-ring.ts";
 import { checkKeys, KeysUnusable } from "../../adapters/crypto/seal.ts";
 import type { KeyRow } from "../../adapters/store/store.ts";
 import { EXIT } from "../../limits/process.ts";
-import type { KeyPurpose } from "../../settings/key-life.ts";
-import { keysInUse, nextChange } from "../../settings/key-life.ts";
+import { type KeyPurpose, keysInUse, nextChange } from "../../settings/key-life.ts";
 import { byOperator, recordAsAdmin } from "../admin-log.ts";
 import type { Admin } from "../command.ts";
 import { jsonLine, time, word } from "../text.ts";

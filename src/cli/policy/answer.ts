@@ -2,8 +2,7 @@
 import { clock, makeClock } from "../../adapters/clock.ts";
 import { hash } from "../../adapters/crypto/hash.ts";
 import { random } from "../../adapters/crypto/random.ts";
-import type { ExplainPorts, Explanation } from "../../flows/explain.ts";
-import { explain } from "../../flows/explain.ts";
+import { type ExplainPorts, type Explanation, explain } from "../../flows/explain.ts";
 import { ACCESS_TOKEN_SECONDS_MAX, GRANT_SECONDS } from "../../limits/tokens.ts";
 import { MACHINE_GRANT_TYPES } from "../../modes.ts";
 import type { Consent } from "../../policy/access.ts";

@@ -6,15 +6,12 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Explanation } from "../../flows/explain.ts";
-import type { DetailTypes } from "../../policy/details.ts";
-import { isWithin } from "../../policy/details.ts";
+import { type DetailTypes, isWithin } from "../../policy/details.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import type { Detail } from "../../spec/rfc9396.ts";
-import { readDetails } from "../../spec/rfc9396.ts";
+import { type Detail, readDetails } from "../../spec/rfc9396.ts";
 import { answer, rulesOf } from "./answer.ts";
-import type { Description, Probe } from "./probes.ts";
-import { namesIn, probesOf } from "./probes.ts";
+import { type Description, namesIn, type Probe, probesOf } from "./probes.ts";
 import type { Vector } from "./vectors.ts";
 
 /** This limits the running time: more questions would take minutes. */

@@ -1,15 +1,18 @@
 /** Derives questions from the values of a rule, each with a description for the output. */
 import { MODES } from "../../modes.ts";
 import type { Question } from "../../policy/question.ts";
-import type { ExchangeRule, Rule, SubjectRule, Target } from "../../policy/rules.ts";
 import {
   classesOf,
   clientsOf,
   consentOf,
+  type ExchangeRule,
   hasSubject,
   hopsMaxOf,
   isFor,
+  type Rule,
   SELF,
+  type SubjectRule,
+  type Target,
   targetsOf,
 } from "../../policy/rules.ts";
 import { defined } from "../../result.ts";
@@ -17,8 +20,7 @@ import type { Client, Settings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { buildAct } from "../../spec/rfc8693.ts";
 import { matchesPattern, prefixesOver } from "../../spec/spiffe/id.ts";
-import type { PlatformRegistration } from "../../spec/workload-grant.ts";
-import { isPlatformName, platformId } from "../../spec/workload-grant.ts";
+import { isPlatformName, type PlatformRegistration, platformId } from "../../spec/workload-grant.ts";
 import type { Scenario } from "./answer.ts";
 
 /** Describes a question; members that do not apply are empty. */

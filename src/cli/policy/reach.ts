@@ -2,12 +2,10 @@
 import { spelledOut } from "../../audit/safe-text.ts";
 import type { Origin, Subject } from "../../policy/access.ts";
 import { meant } from "../../policy/nearest.ts";
-import type { ReachResult } from "../../policy/reach.ts";
-import { isNamedBy, searchReach, stepsTo } from "../../policy/reach.ts";
+import { isNamedBy, type ReachResult, searchReach, stepsTo } from "../../policy/reach.ts";
 import type { Obtained, ReachCaller, Step, World } from "../../policy/reach-moves.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
 import { isPlatformName, isWorkloadPattern } from "../../spec/workload-grant.ts";

@@ -4,20 +4,16 @@ import { readUtcTime } from "../../audit/filters.ts";
 import { escapeUnsafe } from "../../audit/safe-text.ts";
 import { loadSettings } from "../../config/config.ts";
 import { EXIT } from "../../limits/process.ts";
-import type { Result } from "../../result.ts";
-import { defined, err } from "../../result.ts";
+import { defined, err, type Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { onTrail, recordLook, trailOf } from "../audit/copy.ts";
-import type { Command, Terminal } from "../command.ts";
-import { onFiles, onStoredTrail } from "../command.ts";
+import { type Command, onFiles, onStoredTrail, type Terminal } from "../command.ts";
 import type { CommandArguments } from "../options.ts";
 import { jsonLine } from "../text.ts";
-import type { ReplayOptions } from "./replay.ts";
-import { replay } from "./replay.ts";
+import { type ReplayOptions, replay } from "./replay.ts";
 import { formatTally, isOtherwise, showTally } from "./show-replay.ts";
-import type { TrailSource } from "./trail-source.ts";
-import { exportSource, storeSource } from "./trail-source.ts";
+import { exportSource, storeSource, type TrailSource } from "./trail-source.ts";
 
 const FORMATS = ["text", "json"];
 /** What cannot be decided, as the words of the command say. */

@@ -3,19 +3,15 @@
  * have decided of them. Nothing is printed before all of the trail was read.
  */
 import { hash } from "../../adapters/crypto/hash.ts";
-import type { AuditEvent } from "../../audit/event.ts";
-import { RECORD_VERSION } from "../../audit/event.ts";
+import { type AuditEvent, RECORD_VERSION } from "../../audit/event.ts";
 import { describeDetails } from "../../flows/audit-fields.ts";
 import { readArchive } from "../../policy/archive.ts";
 import { decideAgain, differing, gather, isDecided, recordedOf } from "../../policy/replay.ts";
 import type { PolicySet } from "../../policy/rules.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
-import type { Json } from "../../spec/rfc8259.ts";
-import { isJsonObject } from "../../spec/rfc8259.ts";
+import { err, ok, type Result } from "../../result.ts";
+import { isJsonObject, type Json } from "../../spec/rfc8259.ts";
 import { word } from "../text.ts";
-import type { Example, Tally } from "./tally.ts";
-import { addChange, addDiffering, count, emptyTally } from "./tally.ts";
+import { addChange, addDiffering, count, type Example, emptyTally, type Tally } from "./tally.ts";
 import type { TrailSource } from "./trail-source.ts";
 
 export type ReplayOptions = {

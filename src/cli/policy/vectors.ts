@@ -1,22 +1,18 @@
 /** Test vectors of a policy: questions, each with the expected answer. */
 import * as v from "valibot";
 import { readJsonFile } from "../../config/json-file.ts";
-import type { Explanation } from "../../flows/explain.ts";
-import { formatExplanation } from "../../flows/explain.ts";
+import { type Explanation, formatExplanation } from "../../flows/explain.ts";
 import { detailObjects } from "../../policy/detail-types.ts";
 import { describeIssue } from "../../policy/messages.ts";
 import { parseQuestion } from "../../policy/question.ts";
 import { isClassName } from "../../policy/rule-members.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { isSameDetails } from "../../spec/rfc9396.ts";
-import type { Scenario } from "./answer.ts";
-import { answer } from "./answer.ts";
-import type { NeverResult } from "./reach.ts";
-import { formatReach, showReach } from "./reach.ts";
+import { answer, type Scenario } from "./answer.ts";
+import { formatReach, type NeverResult, showReach } from "./reach.ts";
 
 const text = v.pipe(v.string(), v.nonEmpty("is empty"));
 const scopes = v.pipe(

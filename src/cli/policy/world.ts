@@ -2,19 +2,16 @@
 import { findCaller } from "../../flows/order/question.ts";
 import { callerOf } from "../../flows/order/read-order.ts";
 import { mapSubject } from "../../flows/order/subject.ts";
-import type { Brought } from "../../modes.ts";
-import { MODES } from "../../modes.ts";
+import { type Brought, MODES } from "../../modes.ts";
 import type { Origin } from "../../policy/access.ts";
 import type { Outsiders, ReachCaller, World } from "../../policy/reach-moves.ts";
-import type { PolicySet, Rule, RulesOf } from "../../policy/rules.ts";
-import { hasSubject, isFor } from "../../policy/rules.ts";
+import { hasSubject, isFor, type PolicySet, type Rule, type RulesOf } from "../../policy/rules.ts";
 import type { Partner } from "../../policy/targets.ts";
 import { defined } from "../../result.ts";
 import type { Settings, SubjectMapping, TrustedIssuer } from "../../settings/settings.ts";
 import { isPlatformName, parsePlatformId } from "../../spec/workload-grant.ts";
 import { portsOfFile } from "./answer.ts";
-import type { Names, ProbedCaller } from "./probes.ts";
-import { callersOf, namesIn, unused } from "./probes.ts";
+import { callersOf, type Names, namesIn, type ProbedCaller, unused } from "./probes.ts";
 
 /** `actor` and `subject` are asked about, so that they are told apart from others; of the subjects there is no other. */
 export async function worldOf(

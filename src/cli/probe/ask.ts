@@ -1,8 +1,12 @@
 /** The requests of `mandate probe`: one connection each, redirects and refusals as they come, one deadline. */
-import type { RequestOptions } from "node:https";
-import { request } from "node:https";
-import type { SecureContext, SecureVersion } from "node:tls";
-import { connect, createSecureContext, getCACertificates } from "node:tls";
+import { type RequestOptions, request } from "node:https";
+import {
+  connect,
+  createSecureContext,
+  getCACertificates,
+  type SecureContext,
+  type SecureVersion,
+} from "node:tls";
 import { PROBE_BYTES_MAX, PROBE_TIMEOUT_MS } from "../../limits/process.ts";
 import type { Answer, Request } from "./row.ts";
 

@@ -1,7 +1,6 @@
 /** How a row of `mandate probe` is written: its request by where it goes, and what an answer may be. */
 import { JSON_DEPTH_MAX } from "../../limits/input.ts";
-import type { JsonObject } from "../../spec/rfc8259.ts";
-import { isJsonObject, parseJson } from "../../spec/rfc8259.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../../spec/rfc8259.ts";
 
 export type Request = {
   method: string;

@@ -1,17 +1,21 @@
 /** What a server must refuse or answer to a caller without credentials: the clause, the request, what has to come. */
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { discoveryUrls } from "../../spec/rfc8414.ts";
-import type { Answer, Fields, Probed, Request, Row } from "./row.ts";
 import {
+  type Answer,
   basic,
   bearer,
   client,
   endpoint,
+  type Fields,
   form,
   get,
   isRefused,
   json,
+  type Probed,
   REFUSED,
+  type Request,
+  type Row,
   refusal,
   using,
   valuesOf,

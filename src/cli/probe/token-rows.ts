@@ -1,16 +1,18 @@
 /** What the token endpoint must refuse. */
-import type { Fields, Probed, Row } from "./row.ts";
 import {
   basic,
   client,
   endpoint,
+  type Fields,
   FORM,
   forged,
   form,
   get,
   isRefused,
   json,
+  type Probed,
   REFUSED,
+  type Row,
   refusal,
   WRONG,
 } from "./row.ts";

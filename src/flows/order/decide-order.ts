@@ -2,14 +2,11 @@
 import type { Reason } from "../../audit/reasons.ts";
 import { MODES, redeems } from "../../modes.ts";
 import type { Consent, Denied, Trace } from "../../policy/access.ts";
-import type { AskedRequest, PolicyDecision } from "../../policy/decision.ts";
-import { decideRequest } from "../../policy/decision.ts";
+import { type AskedRequest, decideRequest, type PolicyDecision } from "../../policy/decision.ts";
 import { jobIdAt } from "../../policy/jobs.ts";
 import type { Ports } from "../../ports.ts";
-import type { Awaitable, Result } from "../../result.ts";
-import { defined, err, ok, whenReady } from "../../result.ts";
-import type { BuiltToken } from "../build-token.ts";
-import { buildToken } from "../build-token.ts";
+import { type Awaitable, defined, err, ok, type Result, whenReady } from "../../result.ts";
+import { type BuiltToken, buildToken } from "../build-token.ts";
 import type { FinalFailure } from "../refusal.ts";
 import type { Order } from "./order.ts";
 

@@ -2,12 +2,19 @@
 import type { Reason } from "../../audit/reasons.ts";
 import { MODES } from "../../modes.ts";
 import type { JobInForce, Origin } from "../../policy/access.ts";
-import type { Job, JobProposal, PresentedJob, ProposedJob } from "../../policy/jobs.ts";
-import { jobKey, knowsNames, parseProposal, proposedBounds } from "../../policy/jobs.ts";
+import {
+  type Job,
+  type JobProposal,
+  jobKey,
+  knowsNames,
+  type PresentedJob,
+  type ProposedJob,
+  parseProposal,
+  proposedBounds,
+} from "../../policy/jobs.ts";
 import type { BasePorts, Ports } from "../../ports.ts";
 import type { JobFacts, JobRecord } from "../../records.ts";
-import type { Awaitable, Result } from "../../result.ts";
-import { defined, err, ok, whenReady } from "../../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenReady } from "../../result.ts";
 import type { Form } from "../../spec/rfc6749.ts";
 import { hasTooMany } from "../create-job.ts";
 import { jobOver } from "../jobs.ts";

@@ -1,12 +1,9 @@
 /** Which grant types are served, and which of them a client may use: checked before anything else of a request is read. */
-import type { Brought, Mode } from "../../modes.ts";
-import { MODES } from "../../modes.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { type Brought, MODES, type Mode } from "../../modes.ts";
+import { err, ok, type Result } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { DEFERRED } from "../../spec/deferred-token-response.ts";
-import type { Form } from "../../spec/rfc6749.ts";
-import { REFRESH_TOKEN } from "../../spec/rfc6749.ts";
+import { type Form, REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import { TOKEN_EXCHANGE } from "../../spec/rfc8693.ts";
 import { takesWorkloadGrants } from "../../spec/workload-grant.ts";
 import type { Failure } from "../refusal.ts";

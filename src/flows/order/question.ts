@@ -1,13 +1,10 @@
 /** A question in claims, as the order that the same request would make: without proof of the client, without signatures. */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
-import type { Mode } from "../../modes.ts";
-import { MODES } from "../../modes.ts";
+import { MODES, type Mode } from "../../modes.ts";
 import { boundsFrom } from "../../policy/jobs.ts";
-import type { Question } from "../../policy/question.ts";
-import { modeOf } from "../../policy/question.ts";
+import { modeOf, type Question } from "../../policy/question.ts";
 import type { Ports } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { checkTimes, stringClaim } from "../../spec/rfc7519.ts";
 import { JWT_BEARER_GRANT } from "../../spec/rfc7523.ts";
@@ -23,11 +20,11 @@ import { grantIssuer, readGrant } from "./grant.ts";
 import { checkGrantType } from "./grant-type.ts";
 import type { Evidence, Order, Requested, RequestingClient, ResolvedSubject } from "./order.ts";
 import { readOrder } from "./read-order.ts";
-import type { OwnSubject } from "./subject.ts";
 import {
   audienceList,
   detailsOf,
   mapSubject,
+  type OwnSubject,
   readActors,
   readForeignSubject,
   readOwnSubject,

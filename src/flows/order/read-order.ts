@@ -5,21 +5,17 @@
  */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
 import { WORKLOAD_OUTLIVED_SECONDS } from "../../limits/tokens.ts";
-import type { Mode } from "../../modes.ts";
-import { exchanges, MODES, redeems } from "../../modes.ts";
+import { exchanges, MODES, type Mode, redeems } from "../../modes.ts";
 import type { AccessRequest } from "../../policy/access.ts";
-import type { ConformFailure } from "../../policy/details.ts";
-import { checkConforms } from "../../policy/details.ts";
+import { type ConformFailure, checkConforms } from "../../policy/details.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import type { Ports } from "../../ports.ts";
-import type { Awaitable, Result } from "../../result.ts";
-import { defined, err, ok, whenReady } from "../../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenReady } from "../../result.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import { checkResources, requestedTarget } from "../../spec/rfc8707.ts";
-import type { Detail, DetailsFailure } from "../../spec/rfc9396.ts";
-import { parseDetails } from "../../spec/rfc9396.ts";
+import { type Detail, type DetailsFailure, parseDetails } from "../../spec/rfc9396.ts";
 import type { Failure } from "../refusal.ts";
 import { grantTarget } from "./grant.ts";
 import type {

@@ -1,9 +1,7 @@
 /** The refusal of an order whose subject is disabled by command, by API or by its issuer (POLICY-D-20). */
 import type { Ports } from "../../ports.ts";
-import type { Awaitable } from "../../result.ts";
-import { whenReady } from "../../result.ts";
-import type { DisabledPorts } from "../endings.ts";
-import { isDisabled, ofPlatform } from "../endings.ts";
+import { type Awaitable, whenReady } from "../../result.ts";
+import { type DisabledPorts, isDisabled, ofPlatform } from "../endings.ts";
 import type { Failure } from "../refusal.ts";
 import { toFailure } from "./decide-order.ts";
 import type { Order } from "./order.ts";

@@ -2,32 +2,28 @@
 import type { TokenReason } from "../../audit/reasons.ts";
 import type { Origin, Subject } from "../../policy/access.ts";
 import type { ForeignRoot } from "../../policy/endings.ts";
-import type { PresentedJob } from "../../policy/jobs.ts";
-import { readJobClaim } from "../../policy/jobs.ts";
+import { type PresentedJob, readJobClaim } from "../../policy/jobs.ts";
 import { apiNames } from "../../policy/own-target.ts";
 import type { Ports } from "../../ports.ts";
-import type { Awaitable, Result } from "../../result.ts";
-import { defined, err, ok, whenOk, whenReady } from "../../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenOk, whenReady } from "../../result.ts";
 import type { ForeignTokenType, Settings, SignalSource, TrustedIssuer } from "../../settings/settings.ts";
 import { nameHere } from "../../settings/subject-names.ts";
 import { checkAssertionAudience } from "../../spec/id-jag.ts";
 import { checkIdTokenOf, sessionName } from "../../spec/oidc-user.ts";
 import { parseScope } from "../../spec/rfc6749.ts";
-import type { TimeRule, Times } from "../../spec/rfc7519.ts";
 import {
   audiences,
   checkAudienceContains,
   checkTimes,
   stringClaim,
   stringOrUriClaim,
+  type TimeRule,
+  type Times,
 } from "../../spec/rfc7519.ts";
 import { readConfirmation } from "../../spec/rfc7800.ts";
-import type { JsonObject } from "../../spec/rfc8259.ts";
-import { isJsonObject } from "../../spec/rfc8259.ts";
-import type { RequestedType } from "../../spec/rfc8693.ts";
-import { parseAct } from "../../spec/rfc8693.ts";
-import type { Detail } from "../../spec/rfc9396.ts";
-import { readDetails } from "../../spec/rfc9396.ts";
+import { isJsonObject, type JsonObject } from "../../spec/rfc8259.ts";
+import { parseAct, type RequestedType } from "../../spec/rfc8693.ts";
+import { type Detail, readDetails } from "../../spec/rfc9396.ts";
 import { emailAddress } from "../../spec/ssf.ts";
 import { claimAt, isWorkload, matchRegistration } from "../../spec/workload-grant.ts";
 import type { PlatformProof } from "../verifier.ts";

@@ -1,6 +1,5 @@
 /** The tokens of the forms of a session, which are derived and not stored. */
-import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
-import { deriver } from "../../adapters/crypto/encryption-keys.ts";
+import { deriver, type EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
 import type { FormTokens } from "../ports.ts";
 
 /** PAGE-D-5: a token has 256 bits, and is the same on every instance. */

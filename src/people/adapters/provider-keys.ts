@@ -3,8 +3,7 @@
  * key-encryption key, so that every instance has the same without a row in the store. They sign nothing else, and no
  * resource server finds them in `/jwks`. RFC 7515: https://www.rfc-editor.org/rfc/rfc7515.html, section 3.1
  */
-import type { KeyObject } from "node:crypto";
-import { createECDH, createPrivateKey, createPublicKey, hkdfSync, sign } from "node:crypto";
+import { createECDH, createPrivateKey, createPublicKey, hkdfSync, type KeyObject, sign } from "node:crypto";
 import { hash } from "../../adapters/crypto/hash.ts";
 import { primitiveOf } from "../../adapters/crypto/primitives.ts";
 import { encodeBase64url } from "../../spec/rfc7515.ts";

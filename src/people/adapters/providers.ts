@@ -2,26 +2,22 @@
 
 import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
 import { CheckedAgent } from "../../adapters/remote/checked-agent.ts";
-import type { FetchOptions, Posted } from "../../adapters/remote/fetch.ts";
-import { FRESH_BOUNDS, fetchDocument } from "../../adapters/remote/fetch.ts";
+import { type FetchOptions, FRESH_BOUNDS, fetchDocument, type Posted } from "../../adapters/remote/fetch.ts";
 import { FetchFailed } from "../../adapters/remote/fetch-failed.ts";
-import type { FetchResult } from "../../adapters/remote/fetch-timer.ts";
-import { timeFetch } from "../../adapters/remote/fetch-timer.ts";
-import type { PolledDocument } from "../../adapters/remote/polled-document.ts";
-import { pollDocument } from "../../adapters/remote/polled-document.ts";
+import { type FetchResult, timeFetch } from "../../adapters/remote/fetch-timer.ts";
+import { type PolledDocument, pollDocument } from "../../adapters/remote/polled-document.ts";
 import { KEPT_CONNECTION_SECONDS, LAST_GOOD_SECONDS, METADATA_BYTES_MAX } from "../../limits/fetching.ts";
 import type { Clock, Random, Timers } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Provider, RemoteDocument } from "../../settings/settings.ts";
 import { JWT_BEARER } from "../../spec/rfc7523.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { freshSeconds } from "../../spec/rfc9111.ts";
 import type { ProviderFailure, Providers } from "../ports.ts";
-import type { ProviderMetadata } from "../spec/oidc.ts";
 import {
   buildClientAssertion,
   describeMetadataFailure,
+  type ProviderMetadata,
   parseActive,
   parseProviderMetadata,
   parseRefreshAnswer,
@@ -29,10 +25,8 @@ import {
   parseTokenError,
   providerMetadataUrl,
 } from "../spec/oidc.ts";
-import type { Pause } from "./pause.ts";
-import { makePause } from "./pause.ts";
-import type { ProviderKey } from "./provider-keys.ts";
-import { deriveProviderKey } from "./provider-keys.ts";
+import { makePause, type Pause } from "./pause.ts";
+import { deriveProviderKey, type ProviderKey } from "./provider-keys.ts";
 
 export type ProviderOptions = {
   clock: Clock;

@@ -3,8 +3,7 @@
  * refresh token of a provider.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import type { EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
-import { deriveKey } from "../../adapters/crypto/encryption-keys.ts";
+import { deriveKey, type EncryptionKeys } from "../../adapters/crypto/encryption-keys.ts";
 import type { ProviderSecrets, Successors, Waiting } from "../ports.ts";
 
 const CIPHER = "aes-256-gcm";

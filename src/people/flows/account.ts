@@ -1,10 +1,8 @@
 /** The account page: what a user allowed, what was done in their name, and how they take it back. */
 import type { AuditEvent } from "../../audit/event.ts";
-import type { AuditPosition } from "../../audit/query.ts";
-import { encodeListing, readListing } from "../../audit/query.ts";
+import { type AuditPosition, encodeListing, readListing } from "../../audit/query.ts";
 import type { Reason } from "../../audit/reasons.ts";
-import type { ConsentPorts, Manager } from "../../flows/consents.ts";
-import { withdrawConsent } from "../../flows/consents.ts";
+import { type ConsentPorts, type Manager, withdrawConsent } from "../../flows/consents.ts";
 import { jobOverFor } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { ACCOUNT_CONSENTS, ACCOUNT_LATELY_DAYS, STANDING_READS_MAX } from "../../limits/people.ts";
@@ -15,19 +13,22 @@ import type { Client } from "../../settings/settings.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { OwnEvent } from "../audit/own-events.ts";
 import type { PeoplePorts } from "../ports.ts";
-import type { AskedPorts, OpenQuestion } from "./asked.ts";
-import { openQuestions } from "./asked.ts";
+import { type AskedPorts, type OpenQuestion, openQuestions } from "./asked.ts";
 import { eachStanding } from "./consent.ts";
 import { checkForm } from "./decision.ts";
 import { endOf, inForce } from "./judge-refresh.ts";
-import type { Outcome } from "./outcome.ts";
-import { countedNotice, notice } from "./outcome.ts";
-import type { OwnJob, OwnJobPorts, StoppedJob } from "./own-jobs.ts";
-import { livingJobs, stopOwnJob, stoppedJobs, stopSubject } from "./own-jobs.ts";
-import type { LastUse, Lately, TrailQuery } from "./own-trail.ts";
-import { readLately, readTrail } from "./own-trail.ts";
-import type { OpenSession } from "./session.ts";
-import { findSession } from "./session.ts";
+import { countedNotice, notice, type Outcome } from "./outcome.ts";
+import {
+  livingJobs,
+  type OwnJob,
+  type OwnJobPorts,
+  type StoppedJob,
+  stopOwnJob,
+  stoppedJobs,
+  stopSubject,
+} from "./own-jobs.ts";
+import { type LastUse, type Lately, readLately, readTrail, type TrailQuery } from "./own-trail.ts";
+import { findSession, type OpenSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
 
 /** What the user looks at. `toMs` is exclusive. */

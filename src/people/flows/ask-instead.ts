@@ -10,12 +10,10 @@ import { spendProof } from "../../flows/spend-proof.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";
 import type { RecordPorts } from "../../ports.ts";
 import type { Guard } from "../../records.ts";
-import type { Result } from "../../result.ts";
-import { defined, err } from "../../result.ts";
+import { defined, err, type Result } from "../../result.ts";
 import { canWait } from "../../spec/deferred-token-response.ts";
 import type { TokenAnswer } from "../../spec/rfc6749.ts";
-import type { Asking, AskPorts, Link } from "./ask-user.ts";
-import { askUser } from "./ask-user.ts";
+import { type Asking, type AskPorts, askUser, type Link } from "./ask-user.ts";
 import { defer } from "./defer.ts";
 
 /** The answer to a client that waits for its user. */

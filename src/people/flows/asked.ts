@@ -1,6 +1,5 @@
 /** The page behind the link of ask-user.ts: the user who is asked gives the consent that an agent lacks, or refuses. */
-import type { AuditEvent } from "../../audit/event.ts";
-import { askedUntilNow } from "../../audit/event.ts";
+import { type AuditEvent, askedUntilNow } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { jobOver } from "../../flows/jobs.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
@@ -11,20 +10,26 @@ import { foreignKeys, userDigest } from "../../policy/endings.ts";
 import { jobKey, proposedJob } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { PendingConsent } from "../../records.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Chain } from "../../spec/rfc8693.ts";
 import { choiceOf } from "../policy/permissions.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
 import { ATTEMPTS_MAX } from "./ask-user.ts";
 import { answerToFull, answerToLost, recordConsent } from "./consent.ts";
-import type { Decision, DecisionPage, FormError, Visitor, Waits } from "./decision.ts";
-import { decideOffer, renewed, showOffer, withStanding } from "./decision.ts";
+import {
+  type Decision,
+  type DecisionPage,
+  decideOffer,
+  type FormError,
+  renewed,
+  showOffer,
+  type Visitor,
+  type Waits,
+  withStanding,
+} from "./decision.ts";
 import type { Offered } from "./offer.ts";
-import type { Outcome } from "./outcome.ts";
-import { countedNotice, notice } from "./outcome.ts";
-import type { OpenSession } from "./session.ts";
-import { describeUser, findSession } from "./session.ts";
+import { countedNotice, notice, type Outcome } from "./outcome.ts";
+import { describeUser, findSession, type OpenSession } from "./session.ts";
 
 /** What the page shows. */
 export type AskedReview = DecisionPage<AskedOffer> & {

@@ -6,14 +6,17 @@ import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { AskingClientPorts, PeoplePorts } from "../ports.ts";
 import type { PendingRequest, PeopleRow } from "../records.ts";
-import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
-import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
+import { type AuthorizationForm, parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { isReference, parseRequestUri } from "../spec/rfc9126.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
-import type { NoticeFacts, NoticeKind, Outcome } from "./outcome.ts";
-import { notice } from "./outcome.ts";
-import type { ReadRequest, RequestRefused, Told, Wrong } from "./read-authorization.ts";
-import { readAuthorizationRequest } from "./read-authorization.ts";
+import { type NoticeFacts, type NoticeKind, notice, type Outcome } from "./outcome.ts";
+import {
+  type ReadRequest,
+  type RequestRefused,
+  readAuthorizationRequest,
+  type Told,
+  type Wrong,
+} from "./read-authorization.ts";
 import { errorOf, locationAtClient } from "./told.ts";
 
 /** `browser` is the digest of the browser's cookie. */

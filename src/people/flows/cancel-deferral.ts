@@ -1,6 +1,5 @@
 /** A client that waits for its user cancels its code (DTR-8.2); where no other waits, the question is closed. */
-import type { AuditEvent } from "../../audit/event.ts";
-import { askedUntilNow } from "../../audit/event.ts";
+import { type AuditEvent, askedUntilNow } from "../../audit/event.ts";
 import { describeClient } from "../../flows/audit-fields.ts";
 import type { Cancelled } from "../../flows/people.ts";
 import type { TokenRequest } from "../../flows/token-request.ts";

@@ -13,19 +13,15 @@ import type { ProposedJob } from "../../policy/jobs.ts";
 import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Entry, Guard, JobRecord, PendingConsent, Precondition, RowChange } from "../../records.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import { detailsJson } from "../../spec/rfc9396.ts";
-import type { Given } from "../policy/permissions.ts";
-import { PAGE_CONSENT, recordOf } from "../policy/permissions.ts";
+import { type Given, PAGE_CONSENT, recordOf } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PagePlace, PeopleRow } from "../records.ts";
-import type { Waits } from "./decision.ts";
-import { endsAt, shownIn } from "./decision.ts";
+import { endsAt, shownIn, type Waits } from "./decision.ts";
 import type { Offered } from "./offer.ts";
-import type { Outcome } from "./outcome.ts";
-import { countedNotice } from "./outcome.ts";
+import { countedNotice, type Outcome } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
 
 /** The write is tried twice, in case the same consent is changed by another request at the same time. */

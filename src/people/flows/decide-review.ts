@@ -22,15 +22,21 @@ import type { PeoplePorts } from "../ports.ts";
 import type { CodeRecord, DecisionRecord, PendingRequest, PeopleRow } from "../records.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 import { answerToFull, answerToLost, recordConsent } from "./consent.ts";
-import type { Decision, Visitor } from "./decision.ts";
-import { decideOffer, renewed, withStanding } from "./decision.ts";
-import type { ReviewOffer } from "./offer.ts";
-import { askerOf, offerTo } from "./offer.ts";
-import type { Outcome } from "./outcome.ts";
-import { notice } from "./outcome.ts";
+import { type Decision, decideOffer, renewed, type Visitor, withStanding } from "./decision.ts";
+import { askerOf, offerTo, type ReviewOffer } from "./offer.ts";
+import { notice, type Outcome } from "./outcome.ts";
 import { isRedeemed } from "./redeem-code.ts";
-import type { Found, Review, ReviewPorts } from "./review.ts";
-import { demandSignIn, findRequest, mayRepeat, mustConfirm, refreshOf, showReview } from "./review.ts";
+import {
+  demandSignIn,
+  type Found,
+  findRequest,
+  mayRepeat,
+  mustConfirm,
+  type Review,
+  type ReviewPorts,
+  refreshOf,
+  showReview,
+} from "./review.ts";
 import { describeAsked } from "./session.ts";
 import { DENIED, DETAILS_DENIED, locationAtClient, SCOPE_DENIED } from "./told.ts";
 

@@ -11,14 +11,23 @@ import type { Result } from "../../result.ts";
 import { namingOf } from "../../settings/agents.ts";
 import type { RefreshSettings } from "../../settings/settings.ts";
 import type { Json } from "../../spec/rfc8259.ts";
-import type { Asker, Choice, Given, Lack, PermissionsAt, Ticked } from "../policy/permissions.ts";
-import { endOfGiven, givenOf, permissionsBy, replacedBy, standingFor } from "../policy/permissions.ts";
+import {
+  type Asker,
+  type Choice,
+  endOfGiven,
+  type Given,
+  givenOf,
+  type Lack,
+  type PermissionsAt,
+  permissionsBy,
+  replacedBy,
+  standingFor,
+  type Ticked,
+} from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PagePlace } from "../records.ts";
-import type { Offered } from "./offer.ts";
-import { furtherAgentsOf } from "./offer.ts";
-import type { Outcome } from "./outcome.ts";
-import { countedNotice } from "./outcome.ts";
+import { furtherAgentsOf, type Offered } from "./offer.ts";
+import { countedNotice, type Outcome } from "./outcome.ts";
 import type { OpenSession } from "./session.ts";
 import { SIGN_OUT } from "./sign-out.ts";
 

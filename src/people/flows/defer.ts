@@ -14,8 +14,7 @@ import { defined } from "../../result.ts";
 import { buildDeferralCode } from "../../spec/deferred-token-response.ts";
 import { transcribe } from "../../spec/identity-chaining.ts";
 import type { DeferralRecord, PeopleRow } from "../records.ts";
-import type { Asking, AskPorts, Link } from "./ask-user.ts";
-import { countPoll, linkTo, openQuestion } from "./ask-user.ts";
+import { type Asking, type AskPorts, countPoll, type Link, linkTo, openQuestion } from "./ask-user.ts";
 import { holderOfCode, linkOf, threadOf } from "./deferrals.ts";
 
 /** A client that waits: what it is told, and what is written with it if no ending reaches the keys. */

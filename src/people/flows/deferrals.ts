@@ -4,8 +4,7 @@ import { jktOf } from "../../flows/prove-keys.ts";
 import type { Failure } from "../../flows/refusal.ts";
 import { DEFERRAL_KEPT_SECONDS } from "../../limits/people.ts";
 import type { RowChange } from "../../records.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { DeferralEnd, DeferralHolder, DeferralRecord, PeopleRow } from "../records.ts";
 

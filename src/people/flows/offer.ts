@@ -1,17 +1,13 @@
 /** What a user may be asked to give to a client: what the policy would allow it if the user consented to everything. */
 import type { AccessRequest, Allowed, Consent, Denied, JobBounds } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
-import type { ProposedJob } from "../../policy/jobs.ts";
-import { proposedJob } from "../../policy/jobs.ts";
-import type { PolicySet, Rule, Target } from "../../policy/rules.ts";
-import { allowsRefresh, isFor, SELF } from "../../policy/rules.ts";
-import type { Result } from "../../result.ts";
-import { defined, ok } from "../../result.ts";
+import { type ProposedJob, proposedJob } from "../../policy/jobs.ts";
+import { allowsRefresh, isFor, type PolicySet, type Rule, SELF, type Target } from "../../policy/rules.ts";
+import { defined, ok, type Result } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { REFRESH_TOKEN } from "../../spec/rfc6749.ts";
 import { matchesPattern } from "../../spec/spiffe/id.ts";
-import type { Asker, Choice, Kept, PermissionsAt } from "../policy/permissions.ts";
-import { choiceOf } from "../policy/permissions.ts";
+import { type Asker, type Choice, choiceOf, type Kept, type PermissionsAt } from "../policy/permissions.ts";
 import type { PeoplePorts } from "../ports.ts";
 import type { PendingRequest, Session } from "../records.ts";
 

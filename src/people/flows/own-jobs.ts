@@ -9,8 +9,7 @@ import type { SubjectRule } from "../../policy/rules.ts";
 import type { JobFacts } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { DecisionPorts, PeoplePorts } from "../ports.ts";
-import type { OpenSession } from "./session.ts";
-import { describeUser } from "./session.ts";
+import { describeUser, type OpenSession } from "./session.ts";
 
 /** `beside` are the rules by which its agent goes on without it (JOB-D-23). */
 export type OwnJob = JobFacts["job"] & { formToken: string; beside: readonly SubjectRule[] };

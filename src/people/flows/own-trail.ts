@@ -10,8 +10,7 @@ import {
 import type { Origin } from "../../policy/access.ts";
 import type { AuditQuery, AuditRecord } from "../../records.ts";
 import { defined } from "../../result.ts";
-import type { OwnEvent } from "../audit/own-events.ts";
-import { readOwnEvent, readUse } from "../audit/own-events.ts";
+import { type OwnEvent, readOwnEvent, readUse } from "../audit/own-events.ts";
 import type { PeoplePorts } from "../ports.ts";
 
 /** The last use of a consent, if the events that were read have one, or else the time since which they have none. */

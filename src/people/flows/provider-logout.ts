@@ -1,22 +1,18 @@
 /** The provider says that a user has signed out there, or that one of their sessions has: what came of it ends here. */
 import type { Reason } from "../../audit/reasons.ts";
 import { describeToken } from "../../flows/audit-fields.ts";
-import type { EndingEvent } from "../../flows/endings.ts";
-import { endingEntry } from "../../flows/endings.ts";
+import { type EndingEvent, endingEntry } from "../../flows/endings.ts";
 import { subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
 import type { EndingSelector } from "../../policy/endings.ts";
 import type { ForeignTokenPorts, RecordPorts } from "../../ports.ts";
 import type { Guard } from "../../records.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Provider, TrustedIssuer } from "../../settings/settings.ts";
-import type { Jws } from "../../spec/rfc7515.ts";
-import { parseJws } from "../../spec/rfc7515.ts";
+import { type Jws, parseJws } from "../../spec/rfc7515.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
-import type { Logout } from "../spec/oidc-backchannel.ts";
-import { checkLogoutHeader, checkLogoutToken } from "../spec/oidc-backchannel.ts";
+import { checkLogoutHeader, checkLogoutToken, type Logout } from "../spec/oidc-backchannel.ts";
 
 export type ProviderLogoutPorts = ForeignTokenPorts & RecordPorts;
 

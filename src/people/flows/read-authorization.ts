@@ -6,12 +6,10 @@ import { findClient } from "../../flows/find-client.ts";
 import { REQUEST_SECONDS, WAITING_BYTES_MAX } from "../../limits/people.ts";
 import { checkConforms } from "../../policy/details.ts";
 import { likeUnknown } from "../../policy/explanation.ts";
-import type { ProposedJob } from "../../policy/jobs.ts";
-import { knowsNames, parseProposal, proposedBounds } from "../../policy/jobs.ts";
+import { knowsNames, type ProposedJob, parseProposal, proposedBounds } from "../../policy/jobs.ts";
 import type { PolicySet, Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Client } from "../../settings/settings.ts";
 import { canWait } from "../../spec/deferred-token-response.ts";
 import { AUTHORIZATION_CODE } from "../../spec/rfc6749.ts";
@@ -21,12 +19,16 @@ import { requestedTarget } from "../../spec/rfc8707.ts";
 import type { Detail } from "../../spec/rfc9396.ts";
 import type { AskingClientPorts } from "../ports.ts";
 import type { PendingRequest } from "../records.ts";
-import type { AuthorizationForm, AuthorizationRequest } from "../spec/rfc6749-authorization.ts";
-import { isState, matchRedirectUri, readAuthorization } from "../spec/rfc6749-authorization.ts";
+import {
+  type AuthorizationForm,
+  type AuthorizationRequest,
+  isState,
+  matchRedirectUri,
+  readAuthorization,
+} from "../spec/rfc6749-authorization.ts";
 import { splitOffline } from "../spec/rfc6749-refresh.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
-import type { ToldReason } from "./told.ts";
-import { errorOf } from "./told.ts";
+import { errorOf, type ToldReason } from "./told.ts";
 
 /** The client is unknown, its document does not answer (MCPC-D-17), or the redirect URI is not its own. */
 export type Wrong = "client" | "document" | "redirect";

@@ -6,21 +6,17 @@ import type { AuditEvent } from "../../audit/event.ts";
 import { endingEntry } from "../../flows/endings.ts";
 import { foreignRoot, subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
-import type { Known, TokenRequest } from "../../flows/token-request.ts";
-import { refuseRequest } from "../../flows/token-request.ts";
+import { type Known, refuseRequest, type TokenRequest } from "../../flows/token-request.ts";
 import { RECHECK_AGAIN_SECONDS, RECHECK_LOOK_MS, RECHECK_WAIT_MS } from "../../limits/people.ts";
 import type { Origin } from "../../policy/access.ts";
-import type { ForeignRoot } from "../../policy/endings.ts";
-import { subjectEmail } from "../../policy/endings.ts";
+import { type ForeignRoot, subjectEmail } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Entry, Recheck } from "../../records.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { PeoplePorts, ProviderFailure } from "../ports.ts";
-import type { ProviderTokens } from "../spec/oidc.ts";
-import { checkRefreshedIdToken } from "../spec/oidc.ts";
+import { checkRefreshedIdToken, type ProviderTokens } from "../spec/oidc.ts";
 import { eachStanding } from "./consent.ts";
 
 export type RecheckPorts = BasePorts &

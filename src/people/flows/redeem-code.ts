@@ -1,8 +1,7 @@
 /** RFC 6749 4.1.3: an authorization code, once and by its own client, for an access token of the user who allowed it. */
 
 import { describeRequest } from "../../flows/audit-fields.ts";
-import type { EndingPorts } from "../../flows/endings.ts";
-import { endTokens } from "../../flows/endings.ts";
+import { type EndingPorts, endTokens } from "../../flows/endings.ts";
 import { codeIssuerOf } from "../../flows/jobs.ts";
 import type {
   FamilyStep,
@@ -16,17 +15,14 @@ import { readOrder } from "../../flows/order/read-order.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
-import type { Known, TokenRequest } from "../../flows/token-request.ts";
-import { refuseRequest } from "../../flows/token-request.ts";
+import { type Known, refuseRequest, type TokenRequest } from "../../flows/token-request.ts";
 import { CODE_SECONDS } from "../../limits/people.ts";
 import type { Allowed, Origin, Subject } from "../../policy/access.ts";
-import type { EndingKey } from "../../policy/endings.ts";
-import { grantKeys, selectorKey } from "../../policy/endings.ts";
+import { type EndingKey, grantKeys, selectorKey } from "../../policy/endings.ts";
 import { jobKey } from "../../policy/jobs.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Family, Guard } from "../../records.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import { canWait } from "../../spec/deferred-token-response.ts";
 import type { SignInFacts } from "../../spec/oidc-user.ts";
 import { buildRefreshToken } from "../../spec/rfc6749.ts";
@@ -36,8 +32,7 @@ import type { CodeRecord } from "../records.ts";
 import { isVerifier } from "../spec/rfc7636.ts";
 import { inForce } from "./judge-refresh.ts";
 import { comesWithRefresh } from "./offer.ts";
-import type { RecheckPorts, Vouched } from "./recheck.ts";
-import { askProvider, refuseLapsed } from "./recheck.ts";
+import { askProvider, type RecheckPorts, refuseLapsed, type Vouched } from "./recheck.ts";
 import { endSurplus } from "./surplus-families.ts";
 
 const MODE = { mode: "authorization_code" } as const;

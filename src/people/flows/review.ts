@@ -12,15 +12,11 @@ import type { Client, RefreshSettings } from "../../settings/settings.ts";
 import type { AskingClientPorts, DecisionPorts, PeoplePorts } from "../ports.ts";
 import type { DecisionRecord, PendingRequest } from "../records.ts";
 import { isOnComputer } from "../spec/rfc6749-authorization.ts";
-import type { DecisionPage, Visitor, Waits } from "./decision.ts";
-import { showOffer } from "./decision.ts";
-import type { ReviewOffer } from "./offer.ts";
-import { comesWithRefresh } from "./offer.ts";
-import type { Outcome } from "./outcome.ts";
-import { countedNotice } from "./outcome.ts";
+import { type DecisionPage, showOffer, type Visitor, type Waits } from "./decision.ts";
+import { comesWithRefresh, type ReviewOffer } from "./offer.ts";
+import { countedNotice, type Outcome } from "./outcome.ts";
 import { redirectOf } from "./read-authorization.ts";
-import type { OpenSession } from "./session.ts";
-import { findSession } from "./session.ts";
+import { findSession, type OpenSession } from "./session.ts";
 
 /** What the page shows. */
 export type Review = DecisionPage<ReviewOffer> & {

@@ -7,25 +7,25 @@ import { findClient } from "../../flows/find-client.ts";
 import { foreignRoot, mapSubject, subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import { REFRESH_DAYS_MAX, SESSION_SECONDS_MAX, SIGN_IN_SECONDS } from "../../limits/people.ts";
-import type { ForeignRoot } from "../../policy/endings.ts";
-import { signInKeys, subjectEmail } from "../../policy/endings.ts";
+import { type ForeignRoot, signInKeys, subjectEmail } from "../../policy/endings.ts";
 import type { BasePorts, ForeignTokenPorts, RecordPorts } from "../../ports.ts";
 import type { Entry, Recheck, RowChange } from "../../records.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
 import { sessionName } from "../../spec/oidc-user.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { AskingClientPorts, PeoplePorts } from "../ports.ts";
 import type { PagePlace, PendingRequest, PeopleRow, Session, SignInAttempt } from "../records.ts";
-import type { AuthenticationRequest, AuthenticationResponse, IdTokenRule } from "../spec/oidc.ts";
 import {
+  type AuthenticationRequest,
+  type AuthenticationResponse,
   buildAuthenticationUrl,
   checkIdToken,
   checkIdTokenHeader,
   checkResponseIssuer,
   displayName,
+  type IdTokenRule,
   maxAgeOf,
   parseAuthenticationResponse,
   readErrorCode,
@@ -34,10 +34,8 @@ import {
 } from "../spec/oidc.ts";
 import type { SignInWishes } from "../spec/rfc6749-authorization.ts";
 import { tellClient } from "./authorize.ts";
-import type { NoticeFacts, NoticeKind, Outcome } from "./outcome.ts";
-import { countedNotice, notice } from "./outcome.ts";
-import type { Told } from "./read-authorization.ts";
-import { redirectOf } from "./read-authorization.ts";
+import { countedNotice, type NoticeFacts, type NoticeKind, notice, type Outcome } from "./outcome.ts";
+import { redirectOf, type Told } from "./read-authorization.ts";
 import { buildSession } from "./session.ts";
 import { errorOfSignIn, locationAtClient, SIGN_IN_FAILED } from "./told.ts";
 

@@ -2,8 +2,7 @@
 
 import type { AuditedRequest } from "../../flows/refusal.ts";
 import type { RecordPorts } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import type { PeoplePorts, SessionPorts } from "../ports.ts";
 import { describeUser, findSession } from "./session.ts";
 

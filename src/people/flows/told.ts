@@ -2,8 +2,7 @@
 import type { Reason } from "../../audit/reasons.ts";
 import { defined } from "../../result.ts";
 import type { PeoplePorts } from "../ports.ts";
-import type { AuthorizationError, AuthorizationResponse } from "../spec/rfc9207.ts";
-import { buildRedirect } from "../spec/rfc9207.ts";
+import { type AuthorizationError, type AuthorizationResponse, buildRedirect } from "../spec/rfc9207.ts";
 
 const DETAILS_UNAVAILABLE = [
   "invalid_authorization_details",

@@ -8,21 +8,28 @@ import type { Family } from "../../records.ts";
 import { defined } from "../../result.ts";
 import type { Agents } from "../../settings/agents.ts";
 import type { OwnAgent, OwnEvent } from "../audit/own-events.ts";
-import type { Account, AccountConsent, AccountPorts, AccountQuery, TakeBack } from "../flows/account.ts";
-import { openAccount, takeBack } from "../flows/account.ts";
+import {
+  type Account,
+  type AccountConsent,
+  type AccountPorts,
+  type AccountQuery,
+  openAccount,
+  type TakeBack,
+  takeBack,
+} from "../flows/account.ts";
 import type { OpenQuestion } from "../flows/asked.ts";
 import { endsAt } from "../flows/decision.ts";
 import { furtherAgents } from "../flows/offer.ts";
 import type { OwnJob, StoppedJob } from "../flows/own-jobs.ts";
 import type { EventView } from "../pages/account-events.ts";
-import type {
-  AccountView,
-  AllowedView,
-  OwnJobView,
-  QuestionView,
-  StoppedView,
+import {
+  type AccountView,
+  type AllowedView,
+  accountPage,
+  type OwnJobView,
+  type QuestionView,
+  type StoppedView,
 } from "../pages/account-page.ts";
-import { accountPage } from "../pages/account-page.ts";
 import { weekOf } from "../pages/account-week.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import { permissionsBy, permissionsIn } from "../policy/permissions.ts";

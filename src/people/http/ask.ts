@@ -3,12 +3,9 @@
 import type { Handler, HttpResponse } from "../../http/handler.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
-import type { Agents } from "../../settings/agents.ts";
-import { namingOf } from "../../settings/agents.ts";
-import type { AskedPorts, AskedReview } from "../flows/asked.ts";
-import { decideAsked, openAsked } from "../flows/asked.ts";
-import type { AskView } from "../pages/ask-page.ts";
-import { askPage } from "../pages/ask-page.ts";
+import { type Agents, namingOf } from "../../settings/agents.ts";
+import { type AskedPorts, type AskedReview, decideAsked, openAsked } from "../flows/asked.ts";
+import { type AskView, askPage } from "../pages/ask-page.ts";
 import type { ShownParty } from "../pages/parties.ts";
 import type { PagePorts } from "../ports.ts";
 import { decisionView, idOf, MALFORMED, readDecision, visitorOf } from "./decision-form.ts";

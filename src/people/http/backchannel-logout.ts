@@ -3,13 +3,11 @@ import type { Reason } from "../../audit/reasons.ts";
 import { notFound, PRIVATE_JSON, privateJson } from "../../http/answers.ts";
 import { hasMediaType, readText } from "../../http/body.ts";
 import { refuse } from "../../http/form.ts";
-import type { Handler, HttpResponse } from "../../http/handler.ts";
-import { auditedRequest, pathOf } from "../../http/handler.ts";
+import { auditedRequest, type Handler, type HttpResponse, pathOf } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import type { LimitPorts } from "../../ports.ts";
 import { err } from "../../result.ts";
-import type { ProviderLogoutPorts } from "../flows/provider-logout.ts";
-import { acceptLogout } from "../flows/provider-logout.ts";
+import { acceptLogout, type ProviderLogoutPorts } from "../flows/provider-logout.ts";
 import { parseLogoutForm } from "../spec/oidc-backchannel.ts";
 
 const ENDPOINT = "/backchannel-logout";

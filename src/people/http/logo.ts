@@ -1,7 +1,6 @@
 /** GET /logo/…: the logos of the operator's configuration, for the pages of this server alone. */
 import { notFound } from "../../http/answers.ts";
-import type { Handler } from "../../http/handler.ts";
-import { pathOf } from "../../http/handler.ts";
+import { type Handler, pathOf } from "../../http/handler.ts";
 import { LOGO_CACHE_SECONDS } from "../../limits/people.ts";
 import type { PeoplePorts } from "../ports.ts";
 

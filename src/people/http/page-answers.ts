@@ -1,23 +1,26 @@
 /** What page handlers have in common: who asks, what is refused before anything is looked up, and how pages are sent. */
 
 import type { AuditedRequest } from "../../flows/refusal.ts";
-import type { Dress } from "../../http/answers.ts";
-import { notFound } from "../../http/answers.ts";
+import { type Dress, notFound } from "../../http/answers.ts";
 import { parameterOf } from "../../http/form.ts";
-import type { Handler, HttpRequest, HttpResponse, LoggedRefusal, Peer } from "../../http/handler.ts";
-import { auditedRequest, pathOf } from "../../http/handler.ts";
+import {
+  auditedRequest,
+  type Handler,
+  type HttpRequest,
+  type HttpResponse,
+  type LoggedRefusal,
+  type Peer,
+  pathOf,
+} from "../../http/handler.ts";
 import { REQUEST_SECONDS } from "../../limits/people.ts";
-import type { BasePorts } from "../../ports.ts";
-import { StoreUnavailable } from "../../ports.ts";
+import { type BasePorts, StoreUnavailable } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { SchemeColours } from "../../settings/colours.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { NoticeKind, Outcome } from "../flows/outcome.ts";
 import { textsFor } from "../pages/language.ts";
-import type { NoticeView } from "../pages/notice-page.ts";
-import { noticePage } from "../pages/notice-page.ts";
-import type { Page, PageLook } from "../pages/page.ts";
-import { frame } from "../pages/page.ts";
+import { type NoticeView, noticePage } from "../pages/notice-page.ts";
+import { frame, type Page, type PageLook } from "../pages/page.ts";
 import { styleOf } from "../pages/style.ts";
 import type { Texts } from "../pages/texts.ts";
 import type { PagePorts, PeoplePorts } from "../ports.ts";

@@ -3,36 +3,37 @@ import type { AuditEvent, Meant } from "../../audit/event.ts";
 import type { Reason } from "../../audit/reasons.ts";
 import { describeClient } from "../../flows/audit-fields.ts";
 import type { Authenticated } from "../../flows/authenticate-client.ts";
-import type { KeyEvidence } from "../../flows/prove-keys.ts";
-import { proveKeysOf } from "../../flows/prove-keys.ts";
+import { type KeyEvidence, proveKeysOf } from "../../flows/prove-keys.ts";
 import type { AuditedRequest, Failure } from "../../flows/refusal.ts";
 import { spendProof } from "../../flows/spend-proof.ts";
 import { notFound, privateJson } from "../../http/answers.ts";
 import { readFormText } from "../../http/body.ts";
-import type { FormPorts } from "../../http/form.ts";
 import {
   authenticateForm,
   authorizationOf,
+  type FormPorts,
   keyEvidenceOf,
   parameterOf,
   recordRefusal,
   refuse,
   withNonce,
 } from "../../http/form.ts";
-import type { Handler, HttpRequest, HttpResponse, LoggedRefusal, Peer } from "../../http/handler.ts";
-import { auditedRequest } from "../../http/handler.ts";
+import {
+  auditedRequest,
+  type Handler,
+  type HttpRequest,
+  type HttpResponse,
+  type LoggedRefusal,
+  type Peer,
+} from "../../http/handler.ts";
 import { PUSHED_SECONDS } from "../../limits/people.ts";
 import type { KeyProofPorts } from "../../ports.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
-import type { Form } from "../../spec/rfc6749.ts";
-import { parseForm } from "../../spec/rfc6749.ts";
-import type { AuthorizePorts } from "../flows/authorize.ts";
-import { pushRequest } from "../flows/authorize.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
+import { type Form, parseForm } from "../../spec/rfc6749.ts";
+import { type AuthorizePorts, pushRequest } from "../flows/authorize.ts";
 import { readAuthorizationRequest } from "../flows/read-authorization.ts";
 import type { PeoplePorts } from "../ports.ts";
-import type { AuthorizationForm } from "../spec/rfc6749-authorization.ts";
-import { parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
+import { type AuthorizationForm, parseAuthorizationForm } from "../spec/rfc6749-authorization.ts";
 import { buildPushedAnswer, checkPushed } from "../spec/rfc9126.ts";
 import type { AuthorizationError } from "../spec/rfc9207.ts";
 

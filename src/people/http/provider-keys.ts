@@ -1,8 +1,7 @@
 /** GET /rp/jwks/{provider}: the keys by which this server proves itself to one provider. */
 import { notFound } from "../../http/answers.ts";
 import { keySetFor, publicJson, writeDocument } from "../../http/discovery.ts";
-import type { Handler } from "../../http/handler.ts";
-import { pathOf } from "../../http/handler.ts";
+import { type Handler, pathOf } from "../../http/handler.ts";
 import type { PeoplePorts } from "../ports.ts";
 
 /**

@@ -1,16 +1,12 @@
 /** GET /signin, the way to a provider; GET /callback/{provider}, the way back; POST /signout. */
 
 import { readText } from "../../http/body.ts";
-import type { Handler } from "../../http/handler.ts";
-import { pathOf } from "../../http/handler.ts";
+import { type Handler, pathOf } from "../../http/handler.ts";
 import { BODY_BYTES_MAX } from "../../limits/connections.ts";
 import { SESSION_SECONDS_MAX } from "../../limits/people.ts";
-import type { BeginPorts, SignInPorts } from "../flows/sign-in.ts";
-import { beginSignIn, finishSignIn } from "../flows/sign-in.ts";
-import type { SignOutPorts } from "../flows/sign-out.ts";
-import { signOut } from "../flows/sign-out.ts";
-import type { NoticeView } from "../pages/notice-page.ts";
-import { noticePage } from "../pages/notice-page.ts";
+import { type BeginPorts, beginSignIn, finishSignIn, type SignInPorts } from "../flows/sign-in.ts";
+import { type SignOutPorts, signOut } from "../flows/sign-out.ts";
+import { type NoticeView, noticePage } from "../pages/notice-page.ts";
 import { signInPage } from "../pages/sign-in-page.ts";
 import type { PagePorts, PeoplePorts } from "../ports.ts";
 import type { PagePlace } from "../records.ts";

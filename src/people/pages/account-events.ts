@@ -1,15 +1,12 @@
 /** What was done in a user's name, by day and within a day by agent, with the way that led to each act. */
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { type Html, html } from "../../spec/html.ts";
 import type { OwnEventKind, RefusedFor } from "../audit/own-events.ts";
 import { fact } from "./decision-parts.ts";
-import type { PermissionView } from "./display-names.ts";
-import { isolated, shownId, shownName, targetName } from "./display-names.ts";
+import { isolated, type PermissionView, shownId, shownName, targetName } from "./display-names.ts";
 import { dayOf, minuteOf, momentOf } from "./language.ts";
-import type { ShownParty } from "./parties.ts";
-import { partyHeading, partyName, passedOn } from "./parties.ts";
+import { partyHeading, partyName, passedOn, type ShownParty } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 export type EventView = {

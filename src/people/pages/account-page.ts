@@ -1,21 +1,24 @@
 /** The page on which a user reads what they allowed and what was done in their name, and takes it back (PAGE-D-15). */
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
-import type { Html } from "../../spec/html.ts";
-import { html, link } from "../../spec/html.ts";
-import type { EventView } from "./account-events.ts";
-import { chosenDays, days } from "./account-events.ts";
-import type { WeekView } from "./account-week.ts";
-import { weekPart } from "./account-week.ts";
+import { type Html, html, link } from "../../spec/html.ts";
+import { chosenDays, days, type EventView } from "./account-events.ts";
+import { type WeekView, weekPart } from "./account-week.ts";
 import { fact, hidden, signedInAs } from "./decision-parts.ts";
-import type { DetailView } from "./detail-sentences.ts";
-import { sentence } from "./detail-sentences.ts";
-import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts";
-import { isolated, shownId, shownName, targetName, targetNames } from "./display-names.ts";
+import { type DetailView, sentence } from "./detail-sentences.ts";
+import {
+  isolated,
+  type PermissionView,
+  type ShownTarget,
+  type ShownUser,
+  shownId,
+  shownName,
+  targetName,
+  targetNames,
+} from "./display-names.ts";
 import { besideList } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import type { Page } from "./page.ts";
-import type { ShownParty } from "./parties.ts";
 import {
   aboutParty,
   answersFor,
@@ -24,6 +27,7 @@ import {
   partyLines,
   partyName,
   partyTitle,
+  type ShownParty,
 } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 

@@ -1,7 +1,6 @@
 /** A week at a glance: how often agents got access in a user's name on each day, and how often one was refused. */
 
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { type Html, html } from "../../spec/html.ts";
 import type { OwnEvent, OwnEventKind } from "../audit/own-events.ts";
 import { weekdayOf } from "./language.ts";
 import { BAR_STEPS } from "./style.ts";

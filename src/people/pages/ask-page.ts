@@ -1,12 +1,9 @@
 /** The page on which a user gives the consent that an agent lacks, or refuses it (PAGE-D-10, PAGE-D-11, PAGE-D-25). */
 
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
-import type { DecisionView, Ways } from "./decision-parts.ts";
-import { decision, fact, problemOf, titleOf } from "./decision-parts.ts";
+import { type Html, html } from "../../spec/html.ts";
+import { type DecisionView, decision, fact, problemOf, titleOf, type Ways } from "./decision-parts.ts";
 import { inZone } from "./language.ts";
 import type { Page } from "./page.ts";
-import type { ShownParty } from "./parties.ts";
 import {
   aboutParty,
   answersFor,
@@ -17,6 +14,7 @@ import {
   partyTitle,
   passedOn,
   reasonOf,
+  type ShownParty,
 } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 

@@ -1,15 +1,29 @@
 /** The page on which a user allows a client what it asks for, or refuses (PAGE-D-6 to PAGE-D-11). */
 
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { type Html, html } from "../../spec/html.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
-import type { DecisionView, Ways } from "./decision-parts.ts";
-import { checked, decision, fact, problemOf, titleOf } from "./decision-parts.ts";
+import {
+  checked,
+  type DecisionView,
+  decision,
+  fact,
+  problemOf,
+  titleOf,
+  type Ways,
+} from "./decision-parts.ts";
 import { isolated, shownHost, shownId } from "./display-names.ts";
 import { inZone } from "./language.ts";
 import type { Page } from "./page.ts";
-import type { ShownParty } from "./parties.ts";
-import { aboutParty, answersFor, besideDisc, idBeneath, partyId, partyTitle, reasonOf } from "./parties.ts";
+import {
+  aboutParty,
+  answersFor,
+  besideDisc,
+  idBeneath,
+  partyId,
+  partyTitle,
+  reasonOf,
+  type ShownParty,
+} from "./parties.ts";
 import type { Texts } from "./texts.ts";
 import type { ShownTimes } from "./texts-en.ts";
 

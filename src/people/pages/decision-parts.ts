@@ -1,19 +1,24 @@
 /** What the two pages have in common on which a user decides: what is asked, the buttons, and beneath them the details. */
 
 import { CHAIN_CHARS_MAX } from "../../limits/people.ts";
-import type { Worded } from "../../policy/worded.ts";
-import { inLanguage } from "../../policy/worded.ts";
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { inLanguage, type Worded } from "../../policy/worded.ts";
+import { type Html, html } from "../../spec/html.ts";
 import type { FormError } from "../flows/decision.ts";
-import type { DetailView } from "./detail-sentences.ts";
-import { sentence } from "./detail-sentences.ts";
-import type { PermissionView, ShownTarget, ShownUser } from "./display-names.ts";
-import { isolated, shownId, targetName, userName } from "./display-names.ts";
-import type { JobInForceView, JobView } from "./job-part.ts";
+import { type DetailView, sentence } from "./detail-sentences.ts";
+import {
+  isolated,
+  type PermissionView,
+  type ShownTarget,
+  type ShownUser,
+  shownId,
+  targetName,
+  userName,
+} from "./display-names.ts";
 import {
   briefly,
   inJobPart,
+  type JobInForceView,
+  type JobView,
   jobBounds,
   jobGift,
   jobPart,
@@ -22,8 +27,7 @@ import {
   takingBack,
 } from "./job-part.ts";
 import { untilOf } from "./language.ts";
-import type { ShownParty } from "./parties.ts";
-import { partyName, partyTitle } from "./parties.ts";
+import { partyName, partyTitle, type ShownParty } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** An object that limits what is asked; `governs` are the scopes for which it counts. */

@@ -1,10 +1,8 @@
 /** One object of `authorization_details` as people read it (RAR-D-9): every field by the operator's label, every value whole. */
 import { spelledOut } from "../../audit/safe-text.ts";
-import type { Worded } from "../../policy/worded.ts";
-import { inLanguage } from "../../policy/worded.ts";
+import { inLanguage, type Worded } from "../../policy/worded.ts";
 import { defined } from "../../result.ts";
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { type Html, html } from "../../spec/html.ts";
 import { isolated, QUOTES, shownId } from "./display-names.ts";
 import { dayOf, minuteOf } from "./language.ts";
 import type { Texts } from "./texts.ts";

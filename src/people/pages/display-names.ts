@@ -3,10 +3,8 @@
  */
 import { harmless } from "../../audit/safe-text.ts";
 import { ID_CHARS_BRIEF, ID_CHARS_END, NAME_CHARS_MAX } from "../../limits/people.ts";
-import type { Worded } from "../../policy/worded.ts";
-import { inLanguage } from "../../policy/worded.ts";
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { inLanguage, type Worded } from "../../policy/worded.ts";
+import { type Html, html } from "../../spec/html.ts";
 import type { Texts } from "./texts.ts";
 
 /** A person who signed in. The name is theirs to choose; the id is their subject at the provider, or a mail address of theirs. */

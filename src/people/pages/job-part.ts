@@ -1,13 +1,17 @@
 /** What a page shows of a job that a user is asked to approve: the words of the asker, and every bound (JOB-D-3, JOB-D-5). */
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { inLanguage } from "../../policy/worded.ts";
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
-import type { PermissionView, ShownTarget } from "./display-names.ts";
-import { isolated, shownName, targetName, targetNames } from "./display-names.ts";
+import { type Html, html } from "../../spec/html.ts";
+import {
+  isolated,
+  type PermissionView,
+  type ShownTarget,
+  shownName,
+  targetName,
+  targetNames,
+} from "./display-names.ts";
 import { untilOf } from "./language.ts";
-import type { ShownParty } from "./parties.ts";
-import { disc, partyLines, partyName } from "./parties.ts";
+import { disc, partyLines, partyName, type ShownParty } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** Targets and scopes of the job are the permissions beside it. */

@@ -1,7 +1,6 @@
 /** Which of our languages a page is in, and how dates are written in it (PAGE-D-17). */
 
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { type Html, html } from "../../spec/html.ts";
 import { splitWeighted } from "../../spec/rfc9110.ts";
 import type { Texts } from "./texts.ts";
 import { de } from "./texts-de.ts";

@@ -1,8 +1,6 @@
 /** The page that says what happened, and what the user can do about it. */
-import type { Worded } from "../../policy/worded.ts";
-import { inLanguage } from "../../policy/worded.ts";
-import type { Html } from "../../spec/html.ts";
-import { html, link } from "../../spec/html.ts";
+import { inLanguage, type Worded } from "../../policy/worded.ts";
+import { type Html, html, link } from "../../spec/html.ts";
 import { isolated, shownHost, shownName } from "./display-names.ts";
 import type { Page } from "./page.ts";
 import type { Texts } from "./texts.ts";

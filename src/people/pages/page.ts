@@ -2,8 +2,7 @@
 
 import { supportNumber } from "../../audit/support-number.ts";
 import type { SchemeColours } from "../../settings/colours.ts";
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { type Html, html } from "../../spec/html.ts";
 import { styleOf } from "./style.ts";
 import type { Texts } from "./texts.ts";
 

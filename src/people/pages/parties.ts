@@ -1,10 +1,8 @@
 /** How a page names a party (NAME-D-1 to NAME-D-3): what the operator says of it, its id, and what it says of itself. */
 import { REASON_CHARS_MAX } from "../../limits/input.ts";
 import { CHAIN_CHARS_MAX, ID_CHARS_END, NAME_CHARS_MAX } from "../../limits/people.ts";
-import type { AgentName, Naming } from "../../settings/agents.ts";
-import { inWords } from "../../settings/agents.ts";
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { type AgentName, inWords, type Naming } from "../../settings/agents.ts";
+import { type Html, html } from "../../spec/html.ts";
 import { briefId, isolated, shownHost, shownId, shownName } from "./display-names.ts";
 import { dayOf } from "./language.ts";
 import { DISCS } from "./style.ts";

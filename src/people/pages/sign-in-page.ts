@@ -1,8 +1,6 @@
 /** The choice between several providers. */
-import type { Worded } from "../../policy/worded.ts";
-import { inLanguage } from "../../policy/worded.ts";
-import type { Html } from "../../spec/html.ts";
-import { html, link } from "../../spec/html.ts";
+import { inLanguage, type Worded } from "../../policy/worded.ts";
+import { type Html, html, link } from "../../spec/html.ts";
 import { isolated, shownName } from "./display-names.ts";
 import type { Page } from "./page.ts";
 

@@ -1,6 +1,5 @@
 /** The style of every page. It stands in the page, and its digest in the Content-Security-Policy. */
-import type { SchemeColours } from "../../settings/colours.ts";
-import { GROUNDS } from "../../settings/colours.ts";
+import { GROUNDS, type SchemeColours } from "../../settings/colours.ts";
 
 const [lightCard, lightPage] = GROUNDS.light;
 const [darkCard, darkPage] = GROUNDS.dark;

@@ -1,7 +1,6 @@
 /** The texts of the pages in English. Names and hosts come in as markup, inside `bdi`; a title is plain text. */
 
-import type { Html } from "../../spec/html.ts";
-import { html } from "../../spec/html.ts";
+import { type Html, html } from "../../spec/html.ts";
 import type { OwnEventKind, RefusedFor } from "../audit/own-events.ts";
 import type { Problem } from "../flows/decision.ts";
 import type { NoticeKind } from "../flows/outcome.ts";

@@ -7,15 +7,20 @@ import type { AccessRequest, Consent, JobBounds, Origin } from "../../policy/acc
 import { namedAgent, proposedJob } from "../../policy/jobs.ts";
 import { fitsJob, inForceOf } from "../../policy/judge.ts";
 import { isWider } from "../../policy/redundant.ts";
-import type { Caller, PolicySet, Rule, SubjectRule, Target } from "../../policy/rules.ts";
-import { isFor, subjectRules } from "../../policy/rules.ts";
+import {
+  type Caller,
+  isFor,
+  type PolicySet,
+  type Rule,
+  type SubjectRule,
+  subjectRules,
+  type Target,
+} from "../../policy/rules.ts";
 import type { Worded } from "../../policy/worded.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import type { Json } from "../../spec/rfc8259.ts";
 import { canonicalize } from "../../spec/rfc8785.ts";
-import type { Detail } from "../../spec/rfc9396.ts";
-import { detailsJson, isSameDetails } from "../../spec/rfc9396.ts";
+import { type Detail, detailsJson, isSameDetails } from "../../spec/rfc9396.ts";
 
 export type Permission = { scope: string; sentence: Worded };
 

@@ -4,16 +4,28 @@
  */
 
 import { SKEW_SECONDS } from "../../limits/tokens.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import { decodeFormText } from "../../spec/rfc6749.ts";
 import type { JwsHeader } from "../../spec/rfc7515.ts";
-import type { AudienceFailure, ClaimFailure, TimeFailure } from "../../spec/rfc7519.ts";
-import { checkSoleAudience, checkTimes, numberClaim, stringClaim } from "../../spec/rfc7519.ts";
-import type { JsonObject } from "../../spec/rfc8259.ts";
-import { isJsonObject } from "../../spec/rfc8259.ts";
-import type { JwtAlgorithmFailure, JwtKindFailure, JwtTypeFailure } from "../../spec/rfc8725.ts";
-import { checkAlgorithm, checkKind, checkType, JWT_TYPES } from "../../spec/rfc8725.ts";
+import {
+  type AudienceFailure,
+  type ClaimFailure,
+  checkSoleAudience,
+  checkTimes,
+  numberClaim,
+  stringClaim,
+  type TimeFailure,
+} from "../../spec/rfc7519.ts";
+import { isJsonObject, type JsonObject } from "../../spec/rfc8259.ts";
+import {
+  checkAlgorithm,
+  checkKind,
+  checkType,
+  JWT_TYPES,
+  type JwtAlgorithmFailure,
+  type JwtKindFailure,
+  type JwtTypeFailure,
+} from "../../spec/rfc8725.ts";
 
 /** OIDCB-2.5-1: the one parameter of the request; others are not looked at. */
 export function parseLogoutForm(body: string): Result<string, { kind: "logout_token_missing" }> {

@@ -4,18 +4,13 @@
  * the challenge (RFC 7636), the key of a code (RFC 9449), and of OpenID Connect the parameters that a provider may be asked to heed.
  */
 import { STATE_BYTES_MAX } from "../../limits/people.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
 import { AUTHORIZATION_PARAMETERS, decodeFormText, parseScope } from "../../spec/rfc6749.ts";
 import { fitsBytes } from "../../spec/rfc8259.ts";
-import type { TargetFailure } from "../../spec/rfc8707.ts";
-import { checkResources } from "../../spec/rfc8707.ts";
-import type { Detail, DetailsFailure } from "../../spec/rfc9396.ts";
-import { parseDetails } from "../../spec/rfc9396.ts";
-import type { KeyParameterFailure } from "../../spec/rfc9449.ts";
-import { parseKeyParameter } from "../../spec/rfc9449.ts";
-import type { ChallengeFailure } from "./rfc7636.ts";
-import { parseChallenge } from "./rfc7636.ts";
+import { checkResources, type TargetFailure } from "../../spec/rfc8707.ts";
+import { type Detail, type DetailsFailure, parseDetails } from "../../spec/rfc9396.ts";
+import { type KeyParameterFailure, parseKeyParameter } from "../../spec/rfc9449.ts";
+import { type ChallengeFailure, parseChallenge } from "./rfc7636.ts";
 
 // --- the form (3.1) ---------------------------------------------------------------------------------------------
 

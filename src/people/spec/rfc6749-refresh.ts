@@ -2,10 +2,8 @@
  * RFC 6749, The OAuth 2.0 Authorization Framework: https://www.rfc-editor.org/rfc/rfc6749.html
  * Covers 6 refreshing an access token; with the scope `offline_access` of OpenID Connect Core 1.0 section 11.
  */
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
-import type { Form } from "../../spec/rfc6749.ts";
-import { OFFLINE_ACCESS, parseScope } from "../../spec/rfc6749.ts";
+import { err, ok, type Result } from "../../result.ts";
+import { type Form, OFFLINE_ACCESS, parseScope } from "../../spec/rfc6749.ts";
 
 /** The scope of an authorization request without that wish; one that names nothing else names no scope. */
 export function splitOffline(scope: readonly string[] | undefined): {

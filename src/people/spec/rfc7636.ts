@@ -4,8 +4,7 @@
  * Elsewhere: 4.2 people/flows/redeem-code.ts; 4.4 people/flows/decide-review.ts; 4.4.1 people/flows/told.ts; 4.5
  * people/flows/redeem-code.ts; 4.6 people/flows/redeem-code.ts; 7.2 spec/rfc8414.ts.
  */
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 
 export type ChallengeFailure = {
   kind: "challenge_missing" | "challenge_method_refused" | "challenge_malformed";

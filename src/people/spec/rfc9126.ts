@@ -6,8 +6,7 @@
  * people/flows/authorize.ts, people/flows/decide-review.ts, policy/judge.ts; 7.4 people/flows/decide-review.ts,
  * people/flows/review.ts.
  */
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import type { AuthorizationForm } from "./rfc6749-authorization.ts";
 
 /** RFC9126-2.2-3: the form of our request URIs; no other URI is ever looked at, let alone fetched. */

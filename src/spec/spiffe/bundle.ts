@@ -12,12 +12,9 @@
  */
 
 import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../../limits/fetching.ts";
-import type { Result } from "../../result.ts";
-import { defined, err, ok } from "../../result.ts";
-import type { Jwk, JwkSetFailure } from "../rfc7517.ts";
-import { parseJwk, readJwkSet } from "../rfc7517.ts";
-import type { Json } from "../rfc8259.ts";
-import { isJsonObject } from "../rfc8259.ts";
+import { defined, err, ok, type Result } from "../../result.ts";
+import { type Jwk, type JwkSetFailure, parseJwk, readJwkSet } from "../rfc7517.ts";
+import { isJsonObject, type Json } from "../rfc8259.ts";
 
 /** A bundle does not name its trust domain: that name comes from the configuration (SBN-3-1). */
 export type Bundle = {

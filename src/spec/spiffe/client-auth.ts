@@ -9,8 +9,7 @@
  * flows/authenticate-client.ts, flows/verify-assertion.ts, spec/spiffe/jwt-svid.ts.
  */
 
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import { matchesPattern } from "./id.ts";
 
 export const DRAFT = "draft-ietf-oauth-spiffe-client-auth-02";

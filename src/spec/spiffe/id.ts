@@ -6,8 +6,7 @@
  */
 
 import { SPIFFE_ID_BYTES_MAX, TRUST_DOMAIN_BYTES_MAX } from "../../limits/input.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 
 export type SpiffeId = {
   /** The whole ID; it is its own canonical form. */

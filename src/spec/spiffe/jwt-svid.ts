@@ -7,15 +7,26 @@
  */
 
 import { SVID_SECONDS_MAX } from "../../limits/tokens.ts";
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import type { Jws } from "../rfc7515.ts";
-import type { AudienceFailure, TimeFailure, Times } from "../rfc7519.ts";
-import { checkSoleAudience, checkTimes } from "../rfc7519.ts";
-import type { JwtAlgorithmFailure, JwtKindFailure, JwtTypeFailure } from "../rfc8725.ts";
-import { checkAlgorithm, checkKind, checkType, JWT_TYPES, SVID_ALGORITHMS } from "../rfc8725.ts";
-import type { SpiffeId } from "./id.ts";
-import { isWorkloadId, parseSpiffeId } from "./id.ts";
+import {
+  type AudienceFailure,
+  checkSoleAudience,
+  checkTimes,
+  type TimeFailure,
+  type Times,
+} from "../rfc7519.ts";
+import {
+  checkAlgorithm,
+  checkKind,
+  checkType,
+  JWT_TYPES,
+  type JwtAlgorithmFailure,
+  type JwtKindFailure,
+  type JwtTypeFailure,
+  SVID_ALGORITHMS,
+} from "../rfc8725.ts";
+import { isWorkloadId, parseSpiffeId, type SpiffeId } from "./id.ts";
 
 /** What an unverified JWT-SVID says; it may only be used to select the bundle. */
 type JwtSvid = { spiffeId: SpiffeId; trustDomain: string };

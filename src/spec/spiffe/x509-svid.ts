@@ -7,11 +7,9 @@
  * spec/rfc5280.ts; X5S 6.1 spec/spiffe/bundle.ts; X5S 6.2 adapters/crypto/x509.ts, spec/spiffe/bundle.ts.
  */
 
-import type { Result } from "../../result.ts";
-import { err, ok } from "../../result.ts";
+import { err, ok, type Result } from "../../result.ts";
 import type { Certificate } from "../rfc5280.ts";
-import type { SpiffeId } from "./id.ts";
-import { isWorkloadId, parseSpiffeId } from "./id.ts";
+import { isWorkloadId, parseSpiffeId, type SpiffeId } from "./id.ts";
 
 export const SERVER_AUTH = "1.3.6.1.5.5.7.3.1";
 export const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";

@@ -1,7 +1,6 @@
 /** What a commit waits for; no timer ends where the test does not say so. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { Company } from "../../../src/adapters/audit/batch.ts";
 import { JOURNAL_COMPANY_MS } from "../../../src/limits/store.ts";

@@ -2,14 +2,11 @@ import assert from "node:assert/strict";
 import { appendFileSync, copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
-import type { KnownHead } from "../../../src/adapters/audit/compare-witness.ts";
-import { compareWithWitness } from "../../../src/adapters/audit/compare-witness.ts";
+import { type TestContext, test } from "node:test";
+import { compareWithWitness, type KnownHead } from "../../../src/adapters/audit/compare-witness.ts";
 import { openWitness, witnessLine } from "../../../src/adapters/audit/witness.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
-import type { Trail } from "../../support/trail.ts";
-import { ISSUER, makeTrail, record } from "../../support/trail.ts";
+import { ISSUER, makeTrail, record, type Trail } from "../../support/trail.ts";
 
 function folderOf(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), "mandate-compare-"));

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { buildSegment, startIndexing } from "../../../src/adapters/audit/indexing.ts";
 import type { Written } from "../../../src/adapters/audit/journal.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
@@ -13,8 +12,7 @@ import {
   AUDIT_SEGMENTS_PER_ROUND,
 } from "../../../src/limits/audit.ts";
 import { migratedFile } from "../../support/migrated.ts";
-import type { Prng } from "../../support/prng.ts";
-import { prng } from "../../support/prng.ts";
+import { type Prng, prng } from "../../support/prng.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 import { EVENT, makeTrail } from "../../support/trail.ts";
 

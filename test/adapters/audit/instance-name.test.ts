@@ -3,8 +3,12 @@ import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { InstanceName } from "../../../src/adapters/audit/instance-name.ts";
-import { NameInUse, readWhileHeld, takeName } from "../../../src/adapters/audit/instance-name.ts";
+import {
+  type InstanceName,
+  NameInUse,
+  readWhileHeld,
+  takeName,
+} from "../../../src/adapters/audit/instance-name.ts";
 import type { InstanceNames } from "../../../src/adapters/store/store.ts";
 import { StoreUnavailable } from "../../../src/ports.ts";
 import { until } from "../../support/until.ts";

@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { countIntrospections } from "../../../src/adapters/audit/introspections.ts";
 import { openJournal } from "../../../src/adapters/audit/journal.ts";
 import { makeClock } from "../../../src/adapters/clock.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
-import type { Introspections, Journal } from "../../../src/ports.ts";
-import { StoreUnavailable } from "../../../src/ports.ts";
+import { type Introspections, type Journal, StoreUnavailable } from "../../../src/ports.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { makeTimers } from "../../support/timers.ts";
 import { until } from "../../support/until.ts";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { TestContext } from "node:test";
-import { mock, test } from "node:test";
+import { mock, type TestContext, test } from "node:test";
 import { eventHash } from "../../../src/adapters/audit/chain.ts";
 import type { LogBehind } from "../../../src/adapters/audit/compare-witness.ts";
 import type { JournalEntry } from "../../../src/adapters/audit/journal.ts";

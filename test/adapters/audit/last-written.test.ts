@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { openLastWritten } from "../../../src/adapters/audit/last-written.ts";
 
 function fileIn(t: TestContext): string {

@@ -1,7 +1,6 @@
 /** Entries of held requests, of whose write no answer came. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { OutageWatch } from "../../../src/adapters/audit/outage.ts";
 import { openStore } from "../../../src/adapters/store/open.ts";
 import type { EventLog, Store } from "../../../src/adapters/store/store.ts";

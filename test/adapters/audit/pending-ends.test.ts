@@ -1,7 +1,6 @@
 /** The ends of questions to users that expired, in a store of two instances. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { endPendingConsents } from "../../../src/adapters/audit/pending-ends.ts";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";

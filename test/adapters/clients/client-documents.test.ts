@@ -2,10 +2,8 @@
 import assert from "node:assert/strict";
 import type { LookupAddress } from "node:dns";
 import { once } from "node:events";
-import type { AddressInfo, Socket } from "node:net";
-import { createServer as createTcpServer } from "node:net";
-import type { TestContext } from "node:test";
-import { before, test } from "node:test";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import { before, type TestContext, test } from "node:test";
 import { brotliCompressSync, constants, deflateSync, gzipSync } from "node:zlib";
 import { makeKeyPem, publicJwk } from "../../../scripts/dev-keys.ts";
 import { openClientDocuments } from "../../../src/adapters/clients/client-documents.ts";
@@ -17,10 +15,8 @@ import type { KeyWait } from "../../../src/ports.ts";
 import { defined } from "../../../src/result.ts";
 import type { DocumentSettings } from "../../../src/settings/client-metadata.ts";
 import type { TrustDomain } from "../../../src/settings/settings.ts";
-import type { DocumentUrl } from "../../../src/spec/cimd.ts";
-import { parseDocumentUrl } from "../../../src/spec/cimd.ts";
+import { type DocumentUrl, parseDocumentUrl } from "../../../src/spec/cimd.ts";
 import { inTime } from "../../support/in-time.ts";
-import type { Page, Underworld } from "../../support/nasty.ts";
 import {
   answer,
   countSockets,
@@ -29,9 +25,11 @@ import {
   makeUnderworld,
   NAME,
   OK_HEAD,
+  type Page,
   raw,
   startNasty,
   supplied,
+  type Underworld,
   watchAddress,
 } from "../../support/nasty.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";

@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { startIdleRegistrations } from "../../../src/adapters/clients/idle-registrations.ts";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../src/limits/clients.ts";
 import { EXPIRED_GRACE_SECONDS } from "../../../src/limits/store.ts";
 import { ACCESS_TOKEN_SECONDS_MAX } from "../../../src/limits/tokens.ts";
-import type { Journal } from "../../../src/ports.ts";
-import { StoreUnavailable } from "../../../src/ports.ts";
+import { type Journal, StoreUnavailable } from "../../../src/ports.ts";
 import type { RegisteredClient } from "../../../src/records.ts";
 import { defined } from "../../../src/result.ts";
 import type { Settings } from "../../../src/settings/settings.ts";

@@ -4,10 +4,8 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import { test } from "node:test";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
 import { SIGNED_REMEMBERED_MAX } from "../../../src/limits/input.ts";
-import type { Jws } from "../../../src/spec/rfc7515.ts";
-import { encodeBase64url, parseJws } from "../../../src/spec/rfc7515.ts";
-import type { Jwk } from "../../../src/spec/rfc7517.ts";
-import { parseJwkSet } from "../../../src/spec/rfc7517.ts";
+import { encodeBase64url, type Jws, parseJws } from "../../../src/spec/rfc7515.ts";
+import { type Jwk, parseJwkSet } from "../../../src/spec/rfc7517.ts";
 
 type Pair = { key: Jwk; issue(number: number): Jws };
 

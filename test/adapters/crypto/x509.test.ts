@@ -3,8 +3,7 @@ import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
-import type { Authority, TrustDomain } from "../../../scripts/dev-keys.ts";
-import { derOf } from "../../../scripts/dev-keys.ts";
+import { type Authority, derOf, type TrustDomain } from "../../../scripts/dev-keys.ts";
 import { makeIntermediate, makeTrustDomain, mintX509Svid } from "../../../scripts/dev-pki.ts";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { verifyPresented } from "../../../src/adapters/crypto/x509.ts";
@@ -15,17 +14,19 @@ import {
 } from "../../../src/limits/input.ts";
 import { parseX509Svid } from "../../../src/spec/spiffe/x509-svid.ts";
 import { readDer } from "../../../src/spec/x690.ts";
-import type { Bytes, Content, Key } from "../../fixtures/x509/build.ts";
 import {
   altNames,
+  type Bytes,
   basicConstraints,
   bits,
   build,
+  type Content,
   commonName,
   DIGITAL_SIGNATURE,
   ECDSA_SHA1,
   extension,
   hex,
+  type Key,
   makeKey,
   NOW,
   nameConstraints,

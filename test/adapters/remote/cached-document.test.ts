@@ -1,10 +1,8 @@
 /** Documents fetched on demand from a real server, under a clock that only the test moves. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { before, test } from "node:test";
+import { before, type TestContext, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import type { DocumentKind } from "../../../src/adapters/remote/cached-document.ts";
-import { makeDocumentCache } from "../../../src/adapters/remote/cached-document.ts";
+import { type DocumentKind, makeDocumentCache } from "../../../src/adapters/remote/cached-document.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
 import {
   EARLY_LOOK_SECONDS,
@@ -18,8 +16,15 @@ import {
 import { err, ok } from "../../../src/result.ts";
 import type { Rate } from "../../../src/settings/sections.ts";
 import type { SuppliedDocument } from "../../../src/settings/settings.ts";
-import type { Page, Underworld } from "../../support/nasty.ts";
-import { answer, makeUnderworld, NAME, startNasty, supplied } from "../../support/nasty.ts";
+import {
+  answer,
+  makeUnderworld,
+  NAME,
+  type Page,
+  startNasty,
+  supplied,
+  type Underworld,
+} from "../../support/nasty.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 
 const HERE = "192.0.2.1";

@@ -1,8 +1,7 @@
 /** Key sets at URLs supplied by clients, from a hostile server. */
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
-import type { TestContext } from "node:test";
-import { before, test } from "node:test";
+import { before, type TestContext, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { makeKeyPem, publicJwk } from "../../../scripts/dev-keys.ts";
 import { makeFetchBudget } from "../../../src/adapters/remote/fetch-budget.ts";
@@ -14,8 +13,16 @@ import {
   KEY_SET_BYTES_MAX,
 } from "../../../src/limits/fetching.ts";
 import type { KeySetPlace } from "../../../src/settings/settings.ts";
-import type { Page, Underworld } from "../../support/nasty.ts";
-import { answer, countSockets, makeUnderworld, NAME, startNasty, supplied } from "../../support/nasty.ts";
+import {
+  answer,
+  countSockets,
+  makeUnderworld,
+  NAME,
+  type Page,
+  startNasty,
+  supplied,
+  type Underworld,
+} from "../../support/nasty.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 
 const SOURCE = "192.0.2.1";

@@ -1,10 +1,8 @@
 /** Signing keys at a key service: the reference service of the tests, over TLS. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
-import type { JSONWebKeySet } from "jose";
-import { compactDecrypt, createLocalJWKSet, jwtVerify } from "jose";
+import { after, before, type TestContext, test } from "node:test";
+import { compactDecrypt, createLocalJWKSet, type JSONWebKeySet, jwtVerify } from "jose";
 import { basic } from "../../../scripts/http-client.ts";
 import { clock } from "../../../src/adapters/clock.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
@@ -20,16 +18,14 @@ import type { KeyServicePlace } from "../../../src/settings/settings.ts";
 import { parseJws } from "../../../src/spec/rfc7515.ts";
 import { OWN_ALGORITHMS } from "../../../src/spec/rfc8725.ts";
 import { watchKeyService } from "../../../src/start/key-service.ts";
-import type { KeyService } from "../../support/key-service.ts";
-import { startKeyService } from "../../support/key-service.ts";
+import { type KeyService, startKeyService } from "../../support/key-service.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { openRing } from "../../support/signer.ts";
 import { stop } from "../../support/stop.ts";
 import { makeTime, makeTimers } from "../../support/timers.ts";
 import { until, whilePassing } from "../../support/until.ts";
 import { LOOPBACK } from "../../support/web.ts";
-import type { WorldOptions } from "../../support/world.ts";
-import { makeWorld } from "../../support/world.ts";
+import { makeWorld, type WorldOptions } from "../../support/world.ts";
 
 const ENCRYPTION_KEYS = [randomBytes(32)] as const;
 let service: KeyService;

@@ -6,19 +6,24 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type { JsonGeneralName } from "@peculiar/x509";
-import type { Authority, TrustDomain } from "../../../scripts/dev-keys.ts";
-import { bundle, derOf, makeKeyPem, publicJwk } from "../../../scripts/dev-keys.ts";
-import type { SvidOptions } from "../../../scripts/dev-pki.ts";
+import {
+  type Authority,
+  bundle,
+  derOf,
+  makeKeyPem,
+  publicJwk,
+  type TrustDomain,
+} from "../../../scripts/dev-keys.ts";
 import {
   issueServerCertificate,
   makeAuthority,
   makeIntermediate,
   makeTrustDomain,
   mintX509Svid,
+  type SvidOptions,
   x509,
 } from "../../../scripts/dev-pki.ts";
 import type { FetchResult } from "../../../src/adapters/remote/fetch-timer.ts";
@@ -39,8 +44,7 @@ import type { JwsHeader } from "../../../src/spec/rfc7515.ts";
 import { parseBundle } from "../../../src/spec/spiffe/bundle.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { stop } from "../../support/stop.ts";
-import type { TestTime, TestTimers } from "../../support/timers.ts";
-import { makeTime, makeTimers } from "../../support/timers.ts";
+import { makeTime, makeTimers, type TestTime, type TestTimers } from "../../support/timers.ts";
 import { until } from "../../support/until.ts";
 import { keepSchema } from "../store/postgres/schema.ts";
 

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import type { Change, Loaded, PolledDocument } from "../../../src/adapters/remote/polled-document.ts";
-import { pollDocument } from "../../../src/adapters/remote/polled-document.ts";
+import {
+  type Change,
+  type Loaded,
+  type PolledDocument,
+  pollDocument,
+} from "../../../src/adapters/remote/polled-document.ts";
 import {
   EARLY_LOOK_SECONDS,
   LAST_GOOD_SECONDS,
@@ -11,8 +14,7 @@ import {
   UNKNOWN_AGE_SECONDS,
 } from "../../../src/limits/fetching.ts";
 import { SKEW_SECONDS } from "../../../src/limits/tokens.ts";
-import type { TestTime } from "../../support/timers.ts";
-import { makeTime, makeTimers } from "../../support/timers.ts";
+import { makeTime, makeTimers, type TestTime } from "../../support/timers.ts";
 
 const NOW_MS = 1_790_000_000_000;
 const DOWN = "ECONNREFUSED";

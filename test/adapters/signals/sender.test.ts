@@ -1,12 +1,10 @@
 /** The sender of security events over a store in memory and a receiver on loopback: what is told of many tokens, late ones, and a full stream. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import * as v from "valibot";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { random } from "../../../src/adapters/crypto/random.ts";
-import type { SenderOptions } from "../../../src/adapters/signals/sender.ts";
-import { startSender } from "../../../src/adapters/signals/sender.ts";
+import { type SenderOptions, startSender } from "../../../src/adapters/signals/sender.ts";
 import type { AuditEvent } from "../../../src/audit/event.ts";
 import {
   SIGNAL_SECOND_LOOK_MS,

@@ -1,17 +1,29 @@
 /** The contract of both stores for endings: what an ending reaches, by look-up and as a guard. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import type { Store } from "../../../src/adapters/store/store.ts";
 import { ENDING_STRETCH_MAX } from "../../../src/limits/store.ts";
 import { ENDING_KEPT_SECONDS, ENDING_REACH_MS } from "../../../src/limits/tokens.ts";
-import type { Ending, EndingSelector } from "../../../src/policy/endings.ts";
-import { buildEnding, disabledKey, liftDisabled } from "../../../src/policy/endings.ts";
+import {
+  buildEnding,
+  disabledKey,
+  type Ending,
+  type EndingSelector,
+  liftDisabled,
+} from "../../../src/policy/endings.ts";
 import type { TokenPlace } from "../../../src/ports-store.ts";
 import type { Guard, TokenRecord } from "../../../src/records.ts";
-import type { Harness } from "./store.contract.ts";
-import { ISSUER, isLive, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
+import {
+  type Harness,
+  ISSUER,
+  isLive,
+  makeEvent,
+  makeToken,
+  NOW_SECONDS,
+  notEnded,
+  Writer,
+} from "./store.contract.ts";
 
 const NOW_MS = NOW_SECONDS * 1000;
 const US = "https://as.example";

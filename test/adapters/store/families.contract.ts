@@ -1,15 +1,21 @@
 /** The contract of both stores: families of refresh tokens. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
-import type { EndingSelector } from "../../../src/policy/endings.ts";
-import { buildEnding, grantKeys } from "../../../src/policy/endings.ts";
+import { buildEnding, type EndingSelector, grantKeys } from "../../../src/policy/endings.ts";
 import type { Family, FamilyChange } from "../../../src/records.ts";
 import { defined } from "../../../src/result.ts";
 import { rounds } from "../../support/rounds.ts";
-import type { Harness, Opened } from "./store.contract.ts";
-import { ISSUER, makeEvent, makeToken, NOW_SECONDS, notEnded, Writer } from "./store.contract.ts";
+import {
+  type Harness,
+  ISSUER,
+  makeEvent,
+  makeToken,
+  NOW_SECONDS,
+  notEnded,
+  type Opened,
+  Writer,
+} from "./store.contract.ts";
 
 export const WINDOW = { windowMs: 60_000, elsewhere: false };
 

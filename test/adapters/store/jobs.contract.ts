@@ -13,8 +13,15 @@ import { rounds } from "../../support/rounds.ts";
 import { endingOf } from "./endings.contract.ts";
 import { makeFamily } from "./families.contract.ts";
 import { CAPS, pending } from "./pending-consents.contract.ts";
-import type { Harness } from "./store.contract.ts";
-import { ISSUER, makeConsent, makeEvent, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
+import {
+  type Harness,
+  ISSUER,
+  makeConsent,
+  makeEvent,
+  makeToken,
+  NOW_SECONDS,
+  Writer,
+} from "./store.contract.ts";
 
 const US = "https://as.example";
 const CODES = `${US}/code`;

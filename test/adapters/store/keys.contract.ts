@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KeyChange, Store } from "../../../src/adapters/store/store.ts";
 import type { Ending } from "../../../src/policy/endings.ts";
-import type { Harness } from "./store.contract.ts";
-import { makeKey, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
+import { type Harness, makeKey, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
 
 const LATER = NOW_SECONDS + 60;
 

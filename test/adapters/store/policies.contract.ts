@@ -1,8 +1,7 @@
 /** The contract of both stores: the archived policies. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Harness } from "./store.contract.ts";
-import { NOW_SECONDS } from "./store.contract.ts";
+import { type Harness, NOW_SECONDS } from "./store.contract.ts";
 
 const policy = (digit: string, usedAtSeconds = NOW_SECONDS) => ({
   digest: `sha256:${digit.repeat(64)}`,

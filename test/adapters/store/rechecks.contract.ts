@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Recheck } from "../../../src/records.ts";
 import { makeFamily } from "./families.contract.ts";
-import type { Harness } from "./store.contract.ts";
-import { NOW_SECONDS, Writer } from "./store.contract.ts";
+import { type Harness, NOW_SECONDS, Writer } from "./store.contract.ts";
 
 const ORIGIN = { iss: "https://idp.example", sub: "alice" };
 const word = (extra: Partial<Recheck> = {}): Recheck => ({

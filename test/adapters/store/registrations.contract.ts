@@ -6,8 +6,8 @@ import type { Store, StoreEntry } from "../../../src/adapters/store/store.ts";
 import { LAST_TOKEN_LAG_SECONDS } from "../../../src/limits/clients.ts";
 import type { InitialToken, RegisteredClient, RegistrationChange } from "../../../src/records.ts";
 import { rounds } from "../../support/rounds.ts";
-import type { Harness } from "./store.contract.ts";
 import {
+  type Harness,
   isLive,
   makeClient,
   makeEvent,

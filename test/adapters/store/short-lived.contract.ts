@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ShortLived } from "../../../src/records.ts";
 import { rounds } from "../../support/rounds.ts";
-import type { Harness } from "./store.contract.ts";
-import { NOW_SECONDS, Writer } from "./store.contract.ts";
+import { type Harness, NOW_SECONDS, Writer } from "./store.contract.ts";
 
 const session = (key: string, extra: Partial<ShortLived> = {}) => ({
   kind: "session" as const,

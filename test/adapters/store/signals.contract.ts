@@ -6,8 +6,7 @@ import type { ReachedToken } from "../../../src/policy/signals.ts";
 import type { TokenPlace } from "../../../src/ports-store.ts";
 import type { Signal } from "../../../src/records.ts";
 import { endingOf } from "./endings.contract.ts";
-import type { Harness } from "./store.contract.ts";
-import { makeEvent, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
+import { type Harness, makeEvent, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
 
 const NOW_MS = NOW_SECONDS * 1000;
 

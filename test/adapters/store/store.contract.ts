@@ -1,24 +1,23 @@
 /** The contract of both stores. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { loadMigrations, noteDone } from "../../../src/adapters/store/migrations.ts";
 import { openExistingStore, openStore, openUnchangedStore } from "../../../src/adapters/store/open.ts";
-import type {
-  ClientChange,
-  KeyRow,
-  PolledRow,
-  SecretClient,
-  Store,
-  StoredEvent,
-  StoreEntry,
+import {
+  type ClientChange,
+  type KeyRow,
+  LogConflict,
+  type PolledRow,
+  type SecretClient,
+  type Store,
+  type StoredEvent,
+  type StoreEntry,
+  StoreMisplaced,
 } from "../../../src/adapters/store/store.ts";
-import { LogConflict, StoreMisplaced } from "../../../src/adapters/store/store.ts";
 import type { Consent } from "../../../src/policy/access.ts";
-import type { Root } from "../../../src/policy/endings.ts";
-import { buildEnding, endingKeys } from "../../../src/policy/endings.ts";
+import { buildEnding, endingKeys, type Root } from "../../../src/policy/endings.ts";
 import type { Guard, TokenFacts, TokenRecord } from "../../../src/records.ts";
 import type { SecretDigest, StorePlace } from "../../../src/settings/settings.ts";
 import { nextVersion } from "../../support/next-version.ts";

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SubjectEmail } from "../../../src/policy/endings.ts";
-import type { Harness } from "./store.contract.ts";
-import { makeEvent, NOW_SECONDS, Writer } from "./store.contract.ts";
+import { type Harness, makeEvent, NOW_SECONDS, Writer } from "./store.contract.ts";
 
 const email = (extra: Partial<SubjectEmail> = {}): SubjectEmail => ({
   origin: { iss: "https://idp.example", sub: "alice" },

@@ -1,20 +1,17 @@
 /** The account page, as a flow, while the operator changes settings under it. */
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { JOBS_LISTED } from "../../../src/limits/jobs.ts";
 import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS } from "../../../src/limits/people.ts";
 import { makeFormTokens } from "../../../src/people/adapters/form-tokens.ts";
-import type { Account, AccountQuery } from "../../../src/people/flows/account.ts";
-import { openAccount, takeBack } from "../../../src/people/flows/account.ts";
+import { type Account, type AccountQuery, openAccount, takeBack } from "../../../src/people/flows/account.ts";
 import { stopOwnJob } from "../../../src/people/flows/own-jobs.ts";
 import { findSession } from "../../../src/people/flows/session.ts";
 import type { PeoplePorts } from "../../../src/people/ports.ts";
 import { buildEnding } from "../../../src/policy/endings.ts";
 import { adding, makeJob } from "../../adapters/store/jobs.contract.ts";
-import type { RefreshFlow } from "../../support/refresh.ts";
-import { ALICE, LOGIN, openRefresh, withRefresh } from "../../support/refresh.ts";
+import { ALICE, LOGIN, openRefresh, type RefreshFlow, withRefresh } from "../../support/refresh.ts";
 
 const DAY = 24 * 3600;
 const NOTE = { id: "r-1", endpoint: "/account", source_ip: "192.0.2.1" };

@@ -2,12 +2,11 @@
 import assert from "node:assert/strict";
 import { Agent } from "node:https";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../../scripts/http-client.ts";
-import { encodeForm } from "../../../scripts/http-client.ts";
+import { type Answer, encodeForm } from "../../../scripts/http-client.ts";
 import { ACCOUNT_CONSENTS, ACCOUNT_EVENTS, ACCOUNT_STRETCH } from "../../../src/limits/people.ts";
 import { parseMarkup, shownBy, withoutId } from "../../support/markup.ts";
-import type { Asked } from "../../support/people.ts";
 import {
+  type Asked,
   Browser,
   files,
   forPeople,
@@ -21,12 +20,10 @@ import {
   SCOPES,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Event, Service } from "../../support/world.ts";
-import { ACCESS_TOKEN, EXCHANGE, ISSUER, workload } from "../../support/world.ts";
+import { ACCESS_TOKEN, type Event, EXCHANGE, ISSUER, type Service, workload } from "../../support/world.ts";
 
 const DESK = "https://desk.example";
 const OF_PUBLIC = { client_id: PUBLIC, redirect_uri: LOOPBACK_REDIRECT };

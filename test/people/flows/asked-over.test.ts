@@ -2,12 +2,17 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import type { Exchanging } from "../../support/asking-agents.ts";
-import { asOperator, exchange, forAskingAgents, linkIn, PLANNER } from "../../support/asking-agents.ts";
+import {
+  asOperator,
+  type Exchanging,
+  exchange,
+  forAskingAgents,
+  linkIn,
+  PLANNER,
+} from "../../support/asking-agents.ts";
 import { shownBy } from "../../support/markup.ts";
 import { Browser, files } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
-import type { Exchanging } from "../../support/asking-agents.ts";
 import {
   asOperator,
+  type Exchanging,
   exchange,
   forAskingAgents,
   linkIn,
@@ -25,12 +25,10 @@ import {
   SCOPES,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Event, Service } from "../../support/world.ts";
-import { claimsOf, EXCHANGE, ISSUER, workload } from "../../support/world.ts";
+import { claimsOf, type Event, EXCHANGE, ISSUER, type Service, workload } from "../../support/world.ts";
 
 let provider: TestProvider;
 /** Where users sign in, too; and one whose users have tokens, but no sign-in. */

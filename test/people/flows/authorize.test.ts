@@ -1,14 +1,12 @@
 /** Authorization requests that are not in order, parameter by parameter: what the user and the client are told. */
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
-import type { Answer } from "../../../scripts/http-client.ts";
-import { basic, encodeForm } from "../../../scripts/http-client.ts";
+import { after, before, type TestContext, test } from "node:test";
+import { type Answer, basic, encodeForm } from "../../../scripts/http-client.ts";
 import { JWT_BEARER } from "../../../src/spec/rfc7523.ts";
 import { forge, makeKey, seconds } from "../../support/forge.ts";
-import type { Asked } from "../../support/people.ts";
 import {
+  type Asked,
   Browser,
   files,
   formOf,
@@ -24,13 +22,11 @@ import {
   verifierOf,
   WEB_REDIRECT,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { assertRandom, DRAWS } from "../../support/random.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Service } from "../../support/world.ts";
-import { ISSUER } from "../../support/world.ts";
+import { ISSUER, type Service } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service;

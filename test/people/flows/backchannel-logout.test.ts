@@ -1,8 +1,7 @@
 /** The provider says that a user has signed out there: what ends, and which tokens are refused. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import type { Answer } from "../../../scripts/http-client.ts";
-import { encodeForm } from "../../../scripts/http-client.ts";
+import { type Answer, encodeForm } from "../../../scripts/http-client.ts";
 import { exchange, forAskingAgents, TRIPS } from "../../support/asking-agents.ts";
 import {
   AS_WEB,
@@ -14,12 +13,10 @@ import {
   request,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Service } from "../../support/world.ts";
-import { EXCHANGE, ISSUER, JWT } from "../../support/world.ts";
+import { EXCHANGE, ISSUER, JWT, type Service } from "../../support/world.ts";
 
 let provider: TestProvider;
 let other: TestProvider;

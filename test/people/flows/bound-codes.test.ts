@@ -1,13 +1,11 @@
 /** Codes that are bound to the key of a DPoP proof (RFC 9449 10): by `dpop_jkt`, or by a proof with the pushed request. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../../scripts/http-client.ts";
-import { encodeForm } from "../../../scripts/http-client.ts";
-import type { Prover } from "../../support/dpop.ts";
-import { makeProver } from "../../support/dpop.ts";
-import type { Asked } from "../../support/people.ts";
+import { type Answer, encodeForm } from "../../../scripts/http-client.ts";
+import { makeProver, type Prover } from "../../support/dpop.ts";
 import {
   AS_WEB,
+  type Asked,
   Browser,
   files,
   forPeople,
@@ -20,12 +18,10 @@ import {
   SCOPES,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Service } from "../../support/world.ts";
-import { claimsOf, ISSUER } from "../../support/world.ts";
+import { claimsOf, ISSUER, type Service } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service;

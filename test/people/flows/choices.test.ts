@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Answer } from "../../../scripts/http-client.ts";
 import type { JsonObject } from "../../../src/spec/rfc8259.ts";
-import type { Exchanging } from "../../support/asking-agents.ts";
 import {
   asOperator,
   BOOKING,
+  type Exchanging,
   exchange,
   forAskingAgents,
   linkIn,
@@ -24,12 +24,10 @@ import {
   request,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Event, Service } from "../../support/world.ts";
-import { claimsOf, ISSUER, workload } from "../../support/world.ts";
+import { claimsOf, type Event, ISSUER, type Service, workload } from "../../support/world.ts";
 
 const LEDGER = "https://ledger.example";
 const BANK = "https://bank.example";

@@ -17,12 +17,10 @@ import {
   SCOPES,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Service } from "../../support/world.ts";
-import { claimsOf, ISSUER } from "../../support/world.ts";
+import { claimsOf, ISSUER, type Service } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service;

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
-import type { Asked } from "../../support/people.ts";
 import {
+  type Asked,
   Browser,
   files,
   forPeople,
@@ -16,12 +16,10 @@ import {
   verifierOf,
   WEB_REDIRECT,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Service } from "../../support/world.ts";
-import { claimsOf } from "../../support/world.ts";
+import { claimsOf, type Service } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service;

@@ -1,8 +1,7 @@
 /** Waiting for a user, without sockets: certificates, assertions that are valid once, partners, and a click meanwhile. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { AuditEvent } from "../../../src/audit/event.ts";
 import type { Authenticated } from "../../../src/flows/authenticate-client.ts";
 import type { KeyEvidence } from "../../../src/flows/prove-keys.ts";

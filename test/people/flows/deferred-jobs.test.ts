@@ -8,12 +8,10 @@ import { asOperator, exchange, TRIPS } from "../../support/asking-agents.ts";
 import { cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../../support/deferral.ts";
 import { shownBy } from "../../support/markup.ts";
 import { Browser, files } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Service } from "../../support/world.ts";
-import { claimsOf } from "../../support/world.ts";
+import { claimsOf, type Service } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service & Pick<StartedService, "ports">;

@@ -1,7 +1,6 @@
 /** What a rule demands of an authorization request: of the user's sign-in, and how the request comes. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { encodeForm } from "../../../scripts/http-client.ts";
 import type { Rule } from "../../../src/policy/rules.ts";
 import {
@@ -16,12 +15,10 @@ import {
   request,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Service } from "../../support/world.ts";
-import { claimsOf } from "../../support/world.ts";
+import { claimsOf, type Service } from "../../support/world.ts";
 
 let provider: TestProvider;
 before(async () => {

@@ -1,14 +1,13 @@
 /** RFC 9396 where users are asked: what the page shows of `authorization_details`, and what a click, a code and a family keep. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../../scripts/http-client.ts";
-import { encodeForm } from "../../../scripts/http-client.ts";
+import { type Answer, encodeForm } from "../../../scripts/http-client.ts";
 import { asOperator, exchange, linkIn, PLANNER } from "../../support/asking-agents.ts";
 import { forDeferral, outcome, poll, waitFor } from "../../support/deferral.ts";
 import { shownBy } from "../../support/markup.ts";
-import type { Asked } from "../../support/people.ts";
 import {
   AS_WEB,
+  type Asked,
   Browser,
   files,
   formOf,
@@ -20,12 +19,10 @@ import {
   request,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Event, Form } from "../../support/world.ts";
-import { claimsOf, ISSUER } from "../../support/world.ts";
+import { claimsOf, type Event, type Form, ISSUER } from "../../support/world.ts";
 
 const NOTEBOOK = "notebook";
 const SECRET_NOTE = "secret-note";

@@ -7,11 +7,9 @@ import { askUser } from "../../../src/people/flows/ask-user.ts";
 import { openAsked } from "../../../src/people/flows/asked.ts";
 import { buildSession, findSession } from "../../../src/people/flows/session.ts";
 import type { Session } from "../../../src/people/records.ts";
-import type { EndingSelector } from "../../../src/policy/endings.ts";
-import { grantKeys } from "../../../src/policy/endings.ts";
+import { type EndingSelector, grantKeys } from "../../../src/policy/endings.ts";
 import { defined } from "../../../src/result.ts";
-import type { RefreshFlow } from "../../support/refresh.ts";
-import { ALICE, LOGIN, openRefresh } from "../../support/refresh.ts";
+import { ALICE, LOGIN, openRefresh, type RefreshFlow } from "../../support/refresh.ts";
 
 const SUBJECT: EndingSelector = { by: "subject", ...ALICE };
 const end = ({ ports }: RefreshFlow, selector: EndingSelector) =>

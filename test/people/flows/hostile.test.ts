@@ -19,13 +19,11 @@ import {
   verifierOf,
   WEB_REDIRECT,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import { LOOPBACK } from "../../support/web.ts";
-import type { Service } from "../../support/world.ts";
-import { ISSUER, workload } from "../../support/world.ts";
+import { ISSUER, type Service, workload } from "../../support/world.ts";
 
 let provider: TestProvider;
 let other: TestProvider;

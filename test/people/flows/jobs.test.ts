@@ -1,15 +1,14 @@
 /** Jobs that users approve: behind the link of an agent, and on the page of a client; what comes of them, and how it ends. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Answer } from "../../../scripts/http-client.ts";
-import { encodeForm } from "../../../scripts/http-client.ts";
+import { type Answer, encodeForm } from "../../../scripts/http-client.ts";
 import { JOBS_PER_AGENT_AND_SUBJECT_MAX } from "../../../src/limits/jobs.ts";
 import { shownIn } from "../../../src/people/flows/decision.ts";
 import type { JsonObject } from "../../../src/spec/rfc8259.ts";
-import type { Exchanging } from "../../support/asking-agents.ts";
 import {
   asOperator,
   BOOKING,
+  type Exchanging,
   exchange,
   forAskingAgents,
   linkIn,
@@ -28,12 +27,10 @@ import {
   request,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Event, Service } from "../../support/world.ts";
-import { claimsOf, ISSUER, workload } from "../../support/world.ts";
+import { claimsOf, type Event, ISSUER, type Service, workload } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service;

@@ -1,9 +1,7 @@
 /** Which requests of agents are one question to a user, and which are several. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
-import type { Asking } from "../../../src/people/flows/ask-user.ts";
-import { askUser } from "../../../src/people/flows/ask-user.ts";
+import { type TestContext, test } from "node:test";
+import { type Asking, askUser } from "../../../src/people/flows/ask-user.ts";
 import type { AccessRequest, MissingConsent } from "../../../src/policy/access.ts";
 import type { Detail } from "../../../src/spec/rfc9396.ts";
 import { ALICE, forRefresh, openRefresh } from "../../support/refresh.ts";

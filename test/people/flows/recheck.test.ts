@@ -13,10 +13,8 @@ import {
 import { makeProviderSecrets } from "../../../src/people/adapters/sealed.ts";
 import { buildSession, findSession } from "../../../src/people/flows/session.ts";
 import { migratedFile } from "../../support/migrated.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
-import type { RecheckFlow } from "../../support/recheck.ts";
-import { DAY, DUE, forRecheck, openRecheck } from "../../support/recheck.ts";
+import { CLIENT_AT_PROVIDER, startProvider, type TestProvider } from "../../support/provider.ts";
+import { DAY, DUE, forRecheck, openRecheck, type RecheckFlow } from "../../support/recheck.ts";
 import { claimsIn, errorOf, tokenOf } from "../../support/refresh.ts";
 import { stop } from "../../support/stop.ts";
 

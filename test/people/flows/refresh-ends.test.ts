@@ -5,8 +5,14 @@ import { DRAFT as EXPIRATION } from "../../../src/spec/refresh-token-expiration.
 import { DRAFT as SPIFFE } from "../../../src/spec/spiffe/client-auth.ts";
 import { files, forPeople, NOTES, PRIVATE, PUBLIC, SCOPES } from "../../support/people.ts";
 import { startProvider } from "../../support/provider.ts";
-import type { Outcome, RefreshFlow } from "../../support/refresh.ts";
-import { ALICE, forRefresh, openRefresh, tokenOf } from "../../support/refresh.ts";
+import {
+  ALICE,
+  forRefresh,
+  type Outcome,
+  openRefresh,
+  type RefreshFlow,
+  tokenOf,
+} from "../../support/refresh.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 

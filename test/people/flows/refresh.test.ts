@@ -15,10 +15,8 @@ import { makeProver } from "../../support/dpop.ts";
 import { formOf } from "../../support/flow.ts";
 import { migratedFile } from "../../support/migrated.ts";
 import { NOTES, PRIVATE, PUBLIC, SCOPES } from "../../support/people.ts";
-import type { SharedPostgres } from "../../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../../support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../../support/postgres.ts";
 import { assertRandom, DRAWS } from "../../support/random.ts";
-import type { RefreshFlow } from "../../support/refresh.ts";
 import {
   ALICE,
   claimsIn,
@@ -26,6 +24,7 @@ import {
   forRefresh,
   OTHER,
   openRefresh,
+  type RefreshFlow,
   tokenOf,
   withIssuer,
   withRefresh,

@@ -1,7 +1,6 @@
 /** The consent page, as a flow, while the operator changes settings between the page and the click. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { recordEnding } from "../../../src/flows/endings.ts";
 import { openAccount } from "../../../src/people/flows/account.ts";
 import { decideReview, openReview } from "../../../src/people/flows/decide-review.ts";

@@ -20,12 +20,10 @@ import {
   verifierOf,
   WEB_REDIRECT,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Event, Service } from "../../support/world.ts";
-import { claimsOf, ISSUER, workload } from "../../support/world.ts";
+import { claimsOf, type Event, ISSUER, type Service, workload } from "../../support/world.ts";
 
 const NOTHING_GIVEN = {
   error: "access_denied",

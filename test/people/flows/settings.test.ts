@@ -2,12 +2,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { basic, encodeForm } from "../../../scripts/http-client.ts";
 import { CODES_PER_USER_MAX, SESSIONS_PER_USER_MAX } from "../../../src/limits/people.ts";
-import type { Asked } from "../../support/people.ts";
 import {
+  type Asked,
   Browser,
   files,
   forPeople,
@@ -20,12 +19,10 @@ import {
   request,
   verifierOf,
 } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
+import { CLIENT_AT_PROVIDER, startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Service } from "../../support/world.ts";
-import { claimsOf, ISSUER } from "../../support/world.ts";
+import { claimsOf, ISSUER, type Service } from "../../support/world.ts";
 
 let provider: TestProvider;
 before(async () => {

@@ -1,8 +1,7 @@
 /** Sign-in at the provider: what a hostile response, browser or provider comes to. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import type { Answer } from "../../../scripts/http-client.ts";
-import { encodeForm } from "../../../scripts/http-client.ts";
+import { type Answer, encodeForm } from "../../../scripts/http-client.ts";
 import { shownBy } from "../../support/markup.ts";
 import {
   Browser,
@@ -17,13 +16,11 @@ import {
   verifierOf,
   WEB_REDIRECT,
 } from "../../support/people.ts";
-import type { Lies, TestProvider } from "../../support/provider.ts";
-import { CLIENT_AT_PROVIDER, startProvider } from "../../support/provider.ts";
+import { CLIENT_AT_PROVIDER, type Lies, startProvider, type TestProvider } from "../../support/provider.ts";
 import { assertRandom, DRAWS } from "../../support/random.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
-import type { Service } from "../../support/world.ts";
-import { claimsOf, ISSUER } from "../../support/world.ts";
+import { claimsOf, ISSUER, type Service } from "../../support/world.ts";
 
 /** The browsers of a test all come from one address. */
 const MANY_PAGES = { pagesPerMinuteBySource: 100_000 };

@@ -1,14 +1,12 @@
 /** A refusal at the link of an agent: one entry, which its user may take back until a client that waits was told. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Ports } from "../../../src/ports.ts";
-import { StoreUnavailable } from "../../../src/ports.ts";
+import { type Ports, StoreUnavailable } from "../../../src/ports.ts";
 import { exchange, linkIn } from "../../support/asking-agents.ts";
 import { cancel, forDeferral, outcome, pageOf, poll, waitFor } from "../../support/deferral.ts";
 import { shownBy } from "../../support/markup.ts";
 import { files } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";

@@ -5,12 +5,16 @@ import { after, before, test } from "node:test";
 import { runCommandLine } from "../../../scripts/command-line.ts";
 import { loadConfig } from "../../../src/config/config.ts";
 import type { Settings } from "../../../src/settings/settings.ts";
-import type { Exchanging } from "../../support/asking-agents.ts";
-import { asOperator, exchange, forAskingAgents, linkIn } from "../../support/asking-agents.ts";
+import {
+  asOperator,
+  type Exchanging,
+  exchange,
+  forAskingAgents,
+  linkIn,
+} from "../../support/asking-agents.ts";
 import { shownBy } from "../../support/markup.ts";
 import { Browser, files } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { makeService } from "../../support/service.ts";
 import { stop } from "../../support/stop.ts";
 import type { Service } from "../../support/world.ts";

@@ -4,12 +4,10 @@ import { after, before, test } from "node:test";
 import { supportNumber } from "../../../src/audit/support-number.ts";
 import { shownBy } from "../../support/markup.ts";
 import { Browser, files, forPeople } from "../../support/people.ts";
-import type { TestProvider } from "../../support/provider.ts";
-import { startProvider } from "../../support/provider.ts";
+import { startProvider, type TestProvider } from "../../support/provider.ts";
 import { stop } from "../../support/stop.ts";
 import { until } from "../../support/until.ts";
-import type { World } from "../../support/world.ts";
-import { makeWorld } from "../../support/world.ts";
+import { makeWorld, type World } from "../../support/world.ts";
 
 let provider: TestProvider;
 let world: World;

@@ -5,20 +5,18 @@ import { shownDetail } from "../../../src/people/http/known-as.ts";
 import type { EventView } from "../../../src/people/pages/account-events.ts";
 import { accountPage } from "../../../src/people/pages/account-page.ts";
 import { weekOf } from "../../../src/people/pages/account-week.ts";
-import type { AskView } from "../../../src/people/pages/ask-page.ts";
-import { askPage } from "../../../src/people/pages/ask-page.ts";
-import type { ConsentView } from "../../../src/people/pages/consent-page.ts";
-import { consentPage } from "../../../src/people/pages/consent-page.ts";
+import { type AskView, askPage } from "../../../src/people/pages/ask-page.ts";
+import { type ConsentView, consentPage } from "../../../src/people/pages/consent-page.ts";
 import { LANGUAGES } from "../../../src/people/pages/language.ts";
 import { noticePage } from "../../../src/people/pages/notice-page.ts";
 import type { Page } from "../../../src/people/pages/page.ts";
-import type { ShownParty } from "../../../src/people/pages/parties.ts";
 import {
   idBeneath,
   initialsOf,
   partyHeading,
   partyLines,
   partyName,
+  type ShownParty,
 } from "../../../src/people/pages/parties.ts";
 import { signInPage } from "../../../src/people/pages/sign-in-page.ts";
 import { DISCS, styleOf, TONES } from "../../../src/people/pages/style.ts";
@@ -27,8 +25,7 @@ import type { Target } from "../../../src/policy/rules.ts";
 import { defined } from "../../../src/result.ts";
 import { ACCENT, contrast, GROUNDS, isReadable } from "../../../src/settings/colours.ts";
 import type { Detail } from "../../../src/spec/rfc9396.ts";
-import type { Element } from "../../support/markup.ts";
-import { elementsOf, parseMarkup, shapeOf, shownBy, textOf } from "../../support/markup.ts";
+import { type Element, elementsOf, parseMarkup, shapeOf, shownBy, textOf } from "../../support/markup.ts";
 import { prng } from "../../support/prng.ts";
 import { rounds } from "../../support/rounds.ts";
 import { ACCOUNT, ASK, CONSENT, LOOPBACK, OPERATOR, SAMPLES, writtenIn } from "../../support/sample-pages.ts";

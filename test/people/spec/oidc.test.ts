@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AuthenticationRequest, IdTokenRule } from "../../../src/people/spec/oidc.ts";
 import {
+  type AuthenticationRequest,
   buildAuthenticationUrl,
   buildClientAssertion,
   checkIdToken,
   checkIdTokenHeader,
   checkResponseIssuer,
   describeMetadataFailure,
+  type IdTokenRule,
   maxAgeOf,
   parseAuthenticationResponse,
   parseProviderMetadata,

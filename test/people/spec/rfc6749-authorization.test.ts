@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RedirectRule } from "../../../src/people/spec/rfc6749-authorization.ts";
 import {
   isOnComputer,
   isState,
   matchRedirectUri,
   parseAuthorizationForm,
+  type RedirectRule,
   readAuthorization,
 } from "../../../src/people/spec/rfc6749-authorization.ts";
 import { prng } from "../../support/prng.ts";

@@ -5,8 +5,12 @@ import { FETCHED_SECONDS, FETCHED_SECONDS_MAX, FETCHED_SECONDS_MIN } from "../..
 import { KEYS_MAX } from "../../../src/limits/input.ts";
 import { RSA_ALGORITHMS, selectKey } from "../../../src/spec/rfc7517.ts";
 import type { Json, JsonObject } from "../../../src/spec/rfc8259.ts";
-import type { Bundle } from "../../../src/spec/spiffe/bundle.ts";
-import { acceptsSuccessor, parseBundle, refreshSeconds } from "../../../src/spec/spiffe/bundle.ts";
+import {
+  acceptsSuccessor,
+  type Bundle,
+  parseBundle,
+  refreshSeconds,
+} from "../../../src/spec/spiffe/bundle.ts";
 
 const publicJwk = (type: "ec" | "rsa") =>
   (type === "ec"

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Admission } from "../../../src/spec/spiffe/client-auth.ts";
-import { JWT_SPIFFE, resolveClient } from "../../../src/spec/spiffe/client-auth.ts";
+import { type Admission, JWT_SPIFFE, resolveClient } from "../../../src/spec/spiffe/client-auth.ts";
 
 const planner = "spiffe://td.example/agents/planner";
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Jws } from "../../../src/spec/rfc7515.ts";
-import { encodeBase64url, parseJws } from "../../../src/spec/rfc7515.ts";
+import { encodeBase64url, type Jws, parseJws } from "../../../src/spec/rfc7515.ts";
 import type { JsonObject } from "../../../src/spec/rfc8259.ts";
 import { checkJwtSvid, parseJwtSvid } from "../../../src/spec/spiffe/jwt-svid.ts";
 

@@ -1,22 +1,20 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import type { TrustDomain } from "../../../scripts/dev-keys.ts";
-import { derOf } from "../../../scripts/dev-keys.ts";
-import type { SvidOptions } from "../../../scripts/dev-pki.ts";
+import { derOf, type TrustDomain } from "../../../scripts/dev-keys.ts";
 import {
   makeAuthority,
   makeIntermediate,
   makeTrustDomain,
   mintX509Svid,
+  type SvidOptions,
   x509,
 } from "../../../scripts/dev-pki.ts";
-import type { Certificate } from "../../../src/spec/rfc5280.ts";
-import { parseCertificate } from "../../../src/spec/rfc5280.ts";
+import { type Certificate, parseCertificate } from "../../../src/spec/rfc5280.ts";
 import { checkSigners, parseX509Svid } from "../../../src/spec/spiffe/x509-svid.ts";
-import type { Bytes } from "../../fixtures/x509/build.ts";
 import {
   ANY_USAGE,
   altNames,
+  type Bytes,
   basicConstraints,
   build,
   CLIENT_AUTH,

@@ -1,9 +1,7 @@
 /** Writes the journal on PostgreSQL by the one statement of record.ts. */
 import { named } from "../columns.ts";
-import type { JournalRow, ListName, StatementPart } from "../journal-rows.ts";
-import { LISTS, rowsOf } from "../journal-rows.ts";
-import type { GuardFailure, StoreEntry } from "../store.ts";
-import { LogConflict } from "../store.ts";
+import { type JournalRow, LISTS, type ListName, rowsOf, type StatementPart } from "../journal-rows.ts";
+import { type GuardFailure, LogConflict, type StoreEntry } from "../store.ts";
 import { runPrepared } from "./engine.ts";
 import { untilFree } from "./faults.ts";
 import type { Call } from "./pool.ts";

@@ -1,6 +1,12 @@
 /** Statements on PostgreSQL, each a unit of work, prepared once on each connection. */
-import type { Dialect, Engine, Values } from "../engine.ts";
-import { canBeHeld, KEYS_LOOKED_FOR_MAX, numbered } from "../engine.ts";
+import {
+  canBeHeld,
+  type Dialect,
+  type Engine,
+  KEYS_LOOKED_FOR_MAX,
+  numbered,
+  type Values,
+} from "../engine.ts";
 import { untilFree } from "./faults.ts";
 import { CHANGES, inTurns } from "./look-ups.ts";
 import type { Call, Sql } from "./pool.ts";

@@ -5,9 +5,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { MIGRATION_LOCK_MS, MIGRATION_PAUSE_MS, MIGRATION_TRIES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
-import type { Migration } from "../migrations.ts";
 import {
   loadMigrations,
+  type Migration,
   noteDone,
   refuseBreaking,
   refuseOlder,
@@ -15,8 +15,7 @@ import {
   selectBreaking,
   UNRELEASED,
 } from "../migrations.ts";
-import type { OpenOptions, RoleFacts } from "../store.ts";
-import { NO_DATABASE, NoTables, StoreMisplaced } from "../store.ts";
+import { NO_DATABASE, NoTables, type OpenOptions, type RoleFacts, StoreMisplaced } from "../store.ts";
 import { isPostgresError, isUniqueViolation } from "./faults.ts";
 import type { Call } from "./pool.ts";
 import { EVERY_RIGHT, RIGHTS } from "./rights.ts";

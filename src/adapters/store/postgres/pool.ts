@@ -14,14 +14,12 @@ import {
 } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import type { DatabaseHost, DatabaseTls } from "../../../settings/settings.ts";
-import type { Store } from "../store.ts";
-import { LogConflict } from "../store.ts";
+import { LogConflict, type Store } from "../store.ts";
 import type { Attempts } from "./attempts.ts";
 import { isOfReader, isPostgresError, noWriter, toConnectFault, toFault, untilInOrder } from "./faults.ts";
 import { guardedSocket } from "./messages.ts";
 import { beginSession } from "./session.ts";
-import type { ServerAddress } from "./socket.ts";
-import { failed, openSocket } from "./socket.ts";
+import { failed, openSocket, type ServerAddress } from "./socket.ts";
 
 const LATE = "the database did not answer in time";
 const CLOSED = "the database connection is closed";

@@ -3,10 +3,8 @@
  * the tables of columns, guards and writes, and printed whole in record.sql.
  */
 import type { Columns } from "../columns.ts";
-import type { JournalRows, ListName, StatementPart } from "../journal-rows.ts";
-import { LISTS } from "../journal-rows.ts";
-import type { JournalGuard, JournalWrite } from "../journal-statements.ts";
-import { GUARDS, WRITES } from "../journal-statements.ts";
+import { type JournalRows, LISTS, type ListName, type StatementPart } from "../journal-rows.ts";
+import { GUARDS, type JournalGuard, type JournalWrite, WRITES } from "../journal-statements.ts";
 import { byKey, POSTGRES } from "./engine.ts";
 
 export const NAMES = Object.keys(LISTS) as ListName[];

@@ -3,10 +3,8 @@
  * driver, which takes away their listeners when it begins TLS, so that neither an error nor an end would be noticed.
  */
 import { once } from "node:events";
-import type { Socket } from "node:net";
-import { connect, isIP } from "node:net";
-import type { ConnectionOptions } from "node:tls";
-import { connect as secure } from "node:tls";
+import { connect, isIP, type Socket } from "node:net";
+import { type ConnectionOptions, connect as secure } from "node:tls";
 import { defined } from "../../../result.ts";
 import type { DatabaseTls } from "../../../settings/settings.ts";
 

@@ -14,8 +14,7 @@ import { postgresAuditRows } from "./audit.ts";
 import { BY_WRITER, postgresEngine } from "./engine.ts";
 import { postgresNames } from "./instance-names.ts";
 import { factsOfRole, migrate, scriptsToCome } from "./migrate.ts";
-import type { Call, DatabaseOptions } from "./pool.ts";
-import { openConnections } from "./pool.ts";
+import { type Call, type DatabaseOptions, openConnections } from "./pool.ts";
 import { refuseSharedSessions } from "./pooler.ts";
 import { findPostgresTokens } from "./tokens.ts";
 

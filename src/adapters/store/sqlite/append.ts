@@ -1,12 +1,9 @@
 /** Writes the journal on node:sqlite: the guards and writes of a batch in one transaction, all or nothing. */
 import type { DatabaseSync } from "node:sqlite";
 import type { RowValues } from "../columns.ts";
-import type { JournalRow, ListName } from "../journal-rows.ts";
-import { LISTS, rowsOf } from "../journal-rows.ts";
-import type { JournalGuard, JournalWrite } from "../journal-statements.ts";
-import { GUARDS, WRITES } from "../journal-statements.ts";
-import type { GuardFailure, StoreEntry } from "../store.ts";
-import { LogConflict } from "../store.ts";
+import { type JournalRow, LISTS, type ListName, rowsOf } from "../journal-rows.ts";
+import { GUARDS, type JournalGuard, type JournalWrite, WRITES } from "../journal-statements.ts";
+import { type GuardFailure, LogConflict, type StoreEntry } from "../store.ts";
 import { isKeyTaken } from "./database.ts";
 import { positioned } from "./engine.ts";
 

@@ -3,13 +3,20 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Span } from "../../../audit/query.ts";
 import type { AuditQuery } from "../../../records.ts";
 import { insertInto } from "../columns.ts";
-import type { AuditRow, HeadRow, StoredCheckpointRow } from "../rows.ts";
-import { boundsOf, fromAuditRow, fromCheckpointRow, fromHeadRow, logNames } from "../rows.ts";
+import {
+  type AuditRow,
+  boundsOf,
+  fromAuditRow,
+  fromCheckpointRow,
+  fromHeadRow,
+  type HeadRow,
+  logNames,
+  type StoredCheckpointRow,
+} from "../rows.ts";
 import { earliestOf, searchTrail } from "../search.ts";
 import { SEGMENT } from "../tables.ts";
 import type { AuditRows } from "../trail.ts";
-import type { TrailDialect } from "../trail-index.ts";
-import { NOTE_RANGE, trailIndex, trailRows } from "../trail-index.ts";
+import { NOTE_RANGE, type TrailDialect, trailIndex, trailRows } from "../trail-index.ts";
 import type { Database } from "./database.ts";
 import { prepareOn, sqliteEngine } from "./engine.ts";
 

@@ -10,8 +10,7 @@ import { STORE_BUSY_RETRY_MS, STORE_WAL_PAGES } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
 import type { Awaitable } from "../../../result.ts";
 import { describeCode, describeFileCode, unavailable } from "../fault-codes.ts";
-import type { OpenOptions } from "../store.ts";
-import { NO_DATABASE, StoreBusy } from "../store.ts";
+import { NO_DATABASE, type OpenOptions, StoreBusy } from "../store.ts";
 
 // Primary result codes of SQLite that are caused by the disk or by another process.
 const NO_MEMORY = 7;

@@ -1,7 +1,13 @@
 /** Statements on node:sqlite, prepared once. */
 import type { DatabaseSync } from "node:sqlite";
-import type { Dialect, Engine, Values } from "../engine.ts";
-import { canBeHeld, KEYS_LOOKED_FOR_MAX, numbered } from "../engine.ts";
+import {
+  canBeHeld,
+  type Dialect,
+  type Engine,
+  KEYS_LOOKED_FOR_MAX,
+  numbered,
+  type Values,
+} from "../engine.ts";
 import type { Database } from "./database.ts";
 
 export const SQLITE: Dialect = {

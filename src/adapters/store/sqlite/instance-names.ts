@@ -1,8 +1,7 @@
 /** Names of instances on SQLite: for each a file with a lock, which ends with the process that holds it. */
 import { err, ok } from "../../../result.ts";
 import type { Holder, InstanceNames } from "../store.ts";
-import type { Database } from "./database.ts";
-import { lockFile } from "./database.ts";
+import { type Database, lockFile } from "./database.ts";
 
 export function sqliteNames({ db, run, write }: Database): InstanceNames {
   // Links are resolved, because another process may have come to the file by another path.

@@ -6,9 +6,9 @@ import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
-import type { Migration } from "../migrations.ts";
 import {
   loadMigrations,
+  type Migration,
   noteDone,
   refuseBreaking,
   refuseOlder,
@@ -18,13 +18,11 @@ import {
 } from "../migrations.ts";
 import { logRows } from "../rows.ts";
 import { sharedRows } from "../shared-rows.ts";
-import type { OpenOptions, Store } from "../store.ts";
-import { NO_DATABASE } from "../store.ts";
+import { NO_DATABASE, type OpenOptions, type Store } from "../store.ts";
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
 import { sqliteCopies } from "./copies.ts";
-import type { Database } from "./database.ts";
-import { DURABLE, openDatabase } from "./database.ts";
+import { type Database, DURABLE, openDatabase } from "./database.ts";
 import { sqliteEngine } from "./engine.ts";
 import { sqliteNames } from "./instance-names.ts";
 import { findSqliteTokens } from "./tokens.ts";

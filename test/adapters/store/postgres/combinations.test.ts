@@ -17,8 +17,7 @@ import {
 import type { StoreEntry } from "../../../../src/adapters/store/store.ts";
 import { STORE_TIMEOUT_MS } from "../../../../src/limits/store.ts";
 import type { Guard } from "../../../../src/records.ts";
-import type { SharedPostgres } from "../../../support/postgres.ts";
-import { sharePostgres } from "../../../support/postgres.ts";
+import { type SharedPostgres, sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { endingOf } from "../endings.contract.ts";
 import { makeFamily } from "../families.contract.ts";

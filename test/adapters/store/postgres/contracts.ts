@@ -16,11 +16,9 @@ import { testRechecks } from "../rechecks.contract.ts";
 import { testRegistrations } from "../registrations.contract.ts";
 import { testShortLived } from "../short-lived.contract.ts";
 import { testSignals } from "../signals.contract.ts";
-import type { Harness } from "../store.contract.ts";
-import { testStore } from "../store.contract.ts";
+import { type Harness, testStore } from "../store.contract.ts";
 import { testSubjectEmails } from "../subject-emails.contract.ts";
-import type { keepSchema } from "./schema.ts";
-import { freshSchema } from "./schema.ts";
+import { freshSchema, type keepSchema } from "./schema.ts";
 
 /** An error that the driver throws outside of any promise fails the running test, because the runner listens for it. */
 export async function open(

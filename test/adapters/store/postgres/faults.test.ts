@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import {
   STORE_CONNECT_TIMEOUT_MS,
   STORE_CONNECTIONS_MAX,
@@ -9,10 +8,13 @@ import {
   STORE_RETRY_MS,
   STORE_TIMEOUT_MS,
 } from "../../../../src/limits/store.ts";
-import type { PgFault } from "../../../support/pg-faults.ts";
-import { meetPgFault, PG_FAULTS } from "../../../support/pg-faults.ts";
-import type { DatabaseServer, Transport } from "../../../support/pg-transports.ts";
-import { startDatabaseServer, TRANSPORTS } from "../../../support/pg-transports.ts";
+import { meetPgFault, PG_FAULTS, type PgFault } from "../../../support/pg-faults.ts";
+import {
+  type DatabaseServer,
+  startDatabaseServer,
+  TRANSPORTS,
+  type Transport,
+} from "../../../support/pg-transports.ts";
 import { stop } from "../../../support/stop.ts";
 import { stretch } from "../../../support/yardstick.ts";
 

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { after, before, describe, test } from "node:test";
+import { after, before, describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { freePorts } from "../../../../scripts/server-process.ts";
@@ -11,8 +10,7 @@ import type { Store } from "../../../../src/adapters/store/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import type { DatabaseHost } from "../../../../src/settings/settings.ts";
 import { openDatabaseProxy } from "../../../support/database-proxy.ts";
-import type { Postgres } from "../../../support/postgres.ts";
-import { startPostgres } from "../../../support/postgres.ts";
+import { type Postgres, startPostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { until } from "../../../support/until.ts";
 import { assertShort, stretch } from "../../../support/yardstick.ts";

@@ -1,14 +1,11 @@
 /** What the requests of one turn of the event loop read. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import { postgresEngine } from "../../../../src/adapters/store/postgres/engine.ts";
-import type { Call } from "../../../../src/adapters/store/postgres/pool.ts";
-import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
+import { type Call, openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
-import type { SharedPostgres } from "../../../support/postgres.ts";
-import { sharePostgres } from "../../../support/postgres.ts";
+import { type SharedPostgres, sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { TIMEOUT_MS } from "./deadlines.ts";
 

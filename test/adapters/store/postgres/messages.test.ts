@@ -1,10 +1,8 @@
 /** What comes from the address of the database, and is broken or made to harm, ends the connection and nothing else. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
-import type { TestContext } from "node:test";
-import { test } from "node:test";
+import { type AddressInfo, createServer } from "node:net";
+import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../../../../src/adapters/store/open.ts";
 import { SCRAM_ITERATIONS_MAX } from "../../../../src/limits/store.ts";

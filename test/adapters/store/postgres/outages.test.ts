@@ -1,7 +1,6 @@
 /** What the store and the journal on it do when their PostgreSQL is frozen or killed: a server of this file alone. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import type { OpenJournal } from "../../../../src/adapters/audit/journal.ts";
@@ -10,8 +9,7 @@ import type { Store } from "../../../../src/adapters/store/store.ts";
 import { JOURNAL_BATCH_MAX } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { assertChain, open as openJournal, untilRecorded } from "../../../support/journal.ts";
-import type { Postgres } from "../../../support/postgres.ts";
-import { startPostgres } from "../../../support/postgres.ts";
+import { type Postgres, startPostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { EVENT } from "../../../support/trail.ts";
 import { assertShort, stretch } from "../../../support/yardstick.ts";

@@ -1,13 +1,11 @@
 /** Why a PostgreSQL refuses a statement: its code, in words, and what to do about it, as the log has them. */
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import postgres from "postgres";
 import { openStore } from "../../../../src/adapters/store/open.ts";
 import type { Store } from "../../../../src/adapters/store/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
-import type { SharedPostgres } from "../../../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { until } from "../../../support/until.ts";
 import { makeEvent } from "../store.contract.ts";

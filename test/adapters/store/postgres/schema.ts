@@ -6,8 +6,7 @@ import postgres from "postgres";
 import { openStore } from "../../../../src/adapters/store/open.ts";
 import { RIGHTS } from "../../../../src/adapters/store/postgres/rights.ts";
 import type { Store } from "../../../../src/adapters/store/store.ts";
-import type { SharedPostgres } from "../../../support/postgres.ts";
-import { sharePostgres } from "../../../support/postgres.ts";
+import { type SharedPostgres, sharePostgres } from "../../../support/postgres.ts";
 import { recordStatements } from "../../../support/prepared-statements.ts";
 
 export type Schema = {

@@ -4,8 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { SharedPostgres } from "../../../support/postgres.ts";
-import { sharePostgres } from "../../../support/postgres.ts";
+import { type SharedPostgres, sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { makeFamily, rotation } from "../families.contract.ts";
 import { makeEvent, makeToken, notEnded } from "../store.contract.ts";

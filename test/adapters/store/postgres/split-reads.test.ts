@@ -2,16 +2,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import type { AddressInfo, Socket } from "node:net";
-import { connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
 import postgres from "postgres";
 import { openStore, openUnchangedStore } from "../../../../src/adapters/store/open.ts";
 import { StoreMisplaced } from "../../../../src/adapters/store/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
-import type { Postgres } from "../../../support/postgres.ts";
-import { startPostgres } from "../../../support/postgres.ts";
+import { type Postgres, startPostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { until } from "../../../support/until.ts";
 import { endingOf } from "../endings.contract.ts";

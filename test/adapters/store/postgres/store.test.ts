@@ -10,15 +10,13 @@ import { openExistingStore, openStore, waitAtStart } from "../../../../src/adapt
 import { makeAttempts } from "../../../../src/adapters/store/postgres/attempts.ts";
 import { postgresAuditRows } from "../../../../src/adapters/store/postgres/audit.ts";
 import { postgresEngine } from "../../../../src/adapters/store/postgres/engine.ts";
-import type { Sql } from "../../../../src/adapters/store/postgres/pool.ts";
-import { openConnections } from "../../../../src/adapters/store/postgres/pool.ts";
+import { openConnections, type Sql } from "../../../../src/adapters/store/postgres/pool.ts";
 import { LogConflict, NotStorable } from "../../../../src/adapters/store/store.ts";
 import { MIGRATION_LOCK_MS, STORE_CONNECTIONS_MAX, STORE_RETRY_MS } from "../../../../src/limits/store.ts";
 import { StoreUnavailable } from "../../../../src/ports.ts";
 import { openDatabaseProxy } from "../../../support/database-proxy.ts";
 import { nextVersion } from "../../../support/next-version.ts";
-import type { SharedPostgres } from "../../../support/postgres.ts";
-import { freshDatabase, sharePostgres } from "../../../support/postgres.ts";
+import { freshDatabase, type SharedPostgres, sharePostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { until } from "../../../support/until.ts";
 import { stretch } from "../../../support/yardstick.ts";

@@ -10,8 +10,7 @@ import { openStore } from "../../../../src/adapters/store/open.ts";
 import { makeReader } from "../../../../src/config/reader.ts";
 import type { ConfigFile } from "../../../../src/config/schema.ts";
 import { readStore } from "../../../../src/config/store.ts";
-import type { Postgres } from "../../../support/postgres.ts";
-import { startPostgres } from "../../../support/postgres.ts";
+import { type Postgres, startPostgres } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 
 let folder: string;

@@ -2,14 +2,17 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import type { TestContext } from "node:test";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import postgres from "postgres";
 import { openStore, waitAtStart } from "../../../../src/adapters/store/open.ts";
 import { StoreMisplaced } from "../../../../src/adapters/store/store.ts";
 import type { StorePlace } from "../../../../src/settings/settings.ts";
-import type { DatabaseServer } from "../../../support/pg-transports.ts";
-import { POOLER_MISSING, startDatabaseServer, startPooler } from "../../../support/pg-transports.ts";
+import {
+  type DatabaseServer,
+  POOLER_MISSING,
+  startDatabaseServer,
+  startPooler,
+} from "../../../support/pg-transports.ts";
 import { freshDatabase } from "../../../support/postgres.ts";
 import { stop } from "../../../support/stop.ts";
 import { makeEvent } from "../store.contract.ts";
