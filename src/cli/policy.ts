@@ -1,4 +1,4 @@
-/** `mandate policy`: checks a policy before it is in force. Only `replay` opens a store, to read its trail. */
+/** `mandate policy`: checks a policy before it is in force. Only `impact` and `replay` open a store, to read its trail. */
 
 import { clock } from "../adapters/clock.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
@@ -12,6 +12,7 @@ import { type CommandArguments, configOf } from "./options.ts";
 import { rulesOf } from "./policy/answer.ts";
 import { compare, directions } from "./policy/diff.ts";
 import { formatDifferences, showComparison } from "./policy/format.ts";
+import { impactCommand } from "./policy/impact-command.ts";
 import { askReach, drawReach, formatReach, type ReachQuery, runNever, showReach } from "./policy/reach.ts";
 import { replayCommand } from "./policy/replay-command.ts";
 import {
@@ -39,6 +40,8 @@ export function policyCommand(given: CommandArguments): Result<Command, string> 
       return reachOf(given, config);
     case "test":
       return onFiles((terminal) => testVectors(escaped(terminal), first, config, json));
+    case "impact":
+      return impactCommand(given, clock.nowMs());
     case "replay":
       return replayCommand(given, clock.nowMs());
     default: {

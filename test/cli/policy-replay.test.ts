@@ -12,7 +12,7 @@ import { canonicalize } from "../../src/spec/rfc8785.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import { API, LEGACY, openToTravellers, PARTNER, SECRET, type Travellers } from "../support/travellers.ts";
-import { workload } from "../support/world.ts";
+import { IDP, workload } from "../support/world.ts";
 
 type Service = Awaited<ReturnType<typeof makeService>>;
 let travellers: Travellers<Service>;
@@ -144,6 +144,108 @@ test("REPL-D-4 a wider rule allows what was refused, and a shorter one gives som
   assert.ok(told.with.changed > 0);
   const same = await asJson("--export", exported, "--with", configFile);
   assert.deepEqual([same.code, same.told.with.groups], [0, []]);
+});
+
+// --- impact -----------------------------------------------------------------------------------------------------
+
+const impact = async (...words: string[]) => {
+  const { code, out, err } = await runCommandLine(["policy", "impact", ...words]);
+  return { code, out, err, told: words.includes("json") && code !== 2 ? JSON.parse(out) : undefined };
+};
+const inExport = () => ["--export", exported, "--config", configFile];
+
+test("IMPACT-D-1 a rule that goes hurts those that it allowed, by title and last use, and another rule steps in", async () => {
+  const decidedBy = (id: string) =>
+    eventsIn(exported).filter(
+      (one) => one.granted !== undefined && (one.policy as JsonObject | undefined)?.rule_id === id,
+    );
+  const lost = decidedBy("booking-abroad");
+  const { code, told } = await impact("--without-rule", "booking-abroad", ...inExport(), "--format", "json");
+  assert.deepEqual([code, told.hurt, told.downstream, told.living_tokens], [1, lost.length, 0, undefined]);
+  assert.deepEqual(told.agents, [
+    { agent: workload("agents/booking"), count: lost.length, last: lost.at(-1)?.time },
+  ]);
+  assert.deepEqual(
+    told.subjects.map(({ sub }: JsonObject) => sub),
+    ["u-1"],
+  );
+  const twice = changed("twice", (config) => {
+    const rule = config.policies.find(({ id }) => id === "booking-abroad");
+    config.policies.push({ ...rule, id: "z-same" }, { ...rule, id: "z-less", scopes: ["trips.read"] });
+    config.agents = { [workload("agents/booking")]: { title: "The booking agent" } };
+  });
+  const steps = ["--export", exported, "--config", twice, "--format", "json"];
+  const same = await impact("--without-rule", "booking-abroad", ...steps);
+  assert.deepEqual([same.code, same.told.hurt, same.told.same], [0, 0, lost.length]);
+  const narrower = changed("narrower", (config) => {
+    const rule = config.policies.find(({ id }) => id === "booking-abroad");
+    config.policies.push({ ...rule, id: "z-less", scopes: ["trips.read"] });
+  });
+  const less = await impact(
+    "--without-rule",
+    "booking-abroad",
+    ...inExport().with(3, narrower),
+    "--format",
+    "json",
+  );
+  assert.deepEqual([less.told.hurt, less.told.less > 0], [0, true]);
+  const gone = await impact("--without-rule", "apps", ...inExport().with(3, twice));
+  assert.equal(gone.code, 1);
+  assert.match(
+    gone.out,
+    /^Without the rule apps, \d+ requests would be refused: of 1 agents, for 1 subjects/,
+  );
+});
+
+test("IMPACT-D-2 a rule at the head of a chain hurts those behind it", async () => {
+  const { told } = await impact("--without-rule", "to-booking", ...inExport(), "--format", "json");
+  const agents = told.agents.map(({ agent }: JsonObject) => agent);
+  assert.deepEqual(agents.toSorted(), [workload("agents/booking"), workload("agents/planner")]);
+  assert.ok(told.downstream > 0 && told.downstream < told.hurt);
+});
+
+test("IMPACT-D-1 without a client, a domain or a subject its requests are refused, and its living tokens end", async () => {
+  const booking = workload("agents/booking");
+  const allowed = (is: (one: JsonObject) => boolean) =>
+    eventsIn(exported).filter((one) => one.granted !== undefined && is(one)).length;
+  const [by, ofDomain, about] = await Promise.all([
+    impact("--without-client", booking, ...inExport(), "--format", "json"),
+    impact("--without-domain", new URL(booking).host, ...inExport(), "--format", "json"),
+    impact("--disable", "u-1", "--issuer", IDP, ...inExport(), "--format", "json"),
+  ]);
+  assert.equal(
+    by.told.hurt - by.told.downstream,
+    allowed(({ client }) => (client as JsonObject).workload === booking),
+  );
+  assert.equal(
+    ofDomain.told.hurt,
+    allowed(({ client }) => (client as JsonObject).workload !== undefined),
+  );
+  assert.equal(
+    about.told.hurt,
+    allowed(({ subject }) => (subject as JsonObject | undefined)?.sub === "u-1"),
+  );
+  const stored = await impact("--without-client", booking, "--config", configFile, "--format", "json");
+  assert.equal(stored.told.hurt, by.told.hurt);
+  assert.ok(stored.told.living_tokens > 0);
+});
+
+test("IMPACT-D-3 what nothing names is refused, and so are words that do not fit", async () => {
+  const cases: readonly [words: string[], says: RegExp][] = [
+    [["--without-rule", "booking-aboard"], /"booking-aboard" is no rule: "booking-abroad" is perhaps meant/],
+    [["--without-client", "no-one"], /no event and no entry of the configuration names the client "no-one"/],
+    [["--without-domain", "td.exampel"], /is no trust domain/],
+    [["--disable", "u-9", "--issuer", IDP], /no event names the subject "u-9"/],
+    [["--disable", "u-1", "--issuer", `${IDP}/`], /is no trusted issuer/],
+    [["--disable", "u-1"], /--disable and --issuer require each other/],
+    [[], /give exactly one of/],
+    [["--without-rule", "apps", "--since", "30x"], /--since is neither/],
+  ];
+  for (const [words, says] of cases) {
+    const { code, err } = await impact(...words, ...inExport());
+    assert.equal(code, 2, words.join());
+    assert.match(err, says);
+  }
 });
 
 // --- what is not as it was recorded -----------------------------------------------------------------------------

@@ -116,7 +116,7 @@ async function run(...args: string[]): Promise<{ code: number; out: string[]; er
 // --- command line ---------------------------------------------------------------------------------------------------
 
 const misuse: [string[], string][] = [
-  [[], '"policy" requires one of: check, types, reach, test, diff, replay'],
+  [[], '"policy" requires one of: check, types, reach, test, diff, impact, replay'],
   [["apply"], 'unknown command "policy apply"'],
   [["check", "x"], '"policy check" takes options only'],
   [["test"], '"policy test" takes VECTORS'],
@@ -141,7 +141,7 @@ test("the process exits with the code of the command, and with 2 without a comma
   assert.equal(none.code, 2);
   assert.match(
     none.err,
-    /^"policy" requires one of: check, types, reach, test, diff, replay\n\nUsage:\n {2}mandate policy check/,
+    /^"policy" requires one of: check, types, reach, test, diff, impact, replay\n\nUsage:\n {2}mandate policy check/,
   );
 });
 

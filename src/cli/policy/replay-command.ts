@@ -1,6 +1,5 @@
 /** `mandate policy replay`: reads its options, opens the trail and prints the result. */
 
-import { readUtcTime } from "../../audit/filters.ts";
 import { escapeUnsafe } from "../../audit/safe-text.ts";
 import { loadSettings } from "../../config/config.ts";
 import { EXIT } from "../../limits/process.ts";
@@ -11,6 +10,7 @@ import { onTrail, recordLook, trailOf } from "../audit/copy.ts";
 import { type Command, onFiles, onStoredTrail, type Terminal } from "../command.ts";
 import type { CommandArguments } from "../options.ts";
 import { jsonLine } from "../text.ts";
+import { type Period, readPeriod } from "./over-trail.ts";
 import { type ReplayOptions, replay } from "./replay.ts";
 import { formatTally, isOtherwise, showTally } from "./show-replay.ts";
 import { exportSource, storeSource, type TrailSource } from "./trail-source.ts";
@@ -19,17 +19,15 @@ const FORMATS = ["text", "json"];
 /** What cannot be decided, as the words of the command say. */
 const UNDECIDED = EXIT.unusable;
 
-type Asked = { from: number; to: number; file: string | undefined; json: boolean; unverified: boolean };
+type Asked = Period & { file: string | undefined; json: boolean; unverified: boolean };
 
 export function replayCommand(given: CommandArguments, nowMs: number): Result<Command, string> {
   const format = given.one("format") ?? "text";
   if (!FORMATS.includes(format)) return err(`--format is not one of ${FORMATS.join(", ")}`);
-  const [since, until] = (["since", "until"] as const).map((name) => readSince(given.one(name), nowMs));
-  if (since === undefined) return err(`--since ${HOW}`);
-  if (until === undefined) return err(`--until ${HOW}`);
+  const period = readPeriod(given, nowMs);
+  if (!period.ok) return period;
   const asked: Asked = {
-    from: since ?? Number.NEGATIVE_INFINITY,
-    to: until ?? Number.POSITIVE_INFINITY,
+    ...period.value,
     file: given.one("with"),
     json: format === "json",
     unverified: given.has("unverified"),
@@ -63,18 +61,6 @@ export function replayCommand(given: CommandArguments, nowMs: number): Result<Co
   });
 }
 
-const HOW =
-  "is neither a time in UTC, such as 2027-01-31T00:00:00Z, nor a number of days or hours, such as 30d or 12h";
-const UNITS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000 };
-
-/** Milliseconds; null where nothing is given, undefined where it cannot be read. */
-function readSince(text: string | undefined, nowMs: number): number | null | undefined {
-  if (text === undefined) return null;
-  const [, count = "", unit = ""] = /^(\d{1,5})([dh])$/.exec(text) ?? [];
-  const ms = UNITS[unit];
-  return ms === undefined ? readUtcTime(text) : nowMs - Number(count) * ms;
-}
-
 /** AUDIT-D-7: names in the trail are untrusted text and must not control the terminal. */
 const escaped = ({ print, printError }: Terminal): Terminal => ({
   print: (line) => print(escapeUnsafe(line)),
@@ -94,7 +80,7 @@ function readNext(terminal: Terminal, file: string | undefined): Settings | unde
 async function run(
   { print, printError }: Terminal,
   source: TrailSource,
-  { from, to, json, unverified }: Asked,
+  { json, unverified, fromMs, toMs }: Asked,
   next: Settings | undefined,
 ): Promise<number> {
   const refuse = (lines: readonly string[]): number => {
@@ -104,7 +90,7 @@ async function run(
   };
   const verified = unverified ? undefined : await source.verify();
   if (verified?.ok === false) return refuse(verified.error);
-  const options = defined<ReplayOptions>({ fromMs: from, toMs: to, next: next?.policy });
+  const options = defined<ReplayOptions>({ fromMs, toMs, next: next?.policy });
   const replayed = await replay(source, options);
   if (!replayed.ok) return refuse(replayed.error);
   for (const note of verified?.value.notes ?? []) printError(note);

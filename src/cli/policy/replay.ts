@@ -3,16 +3,15 @@
  * have decided of them. Nothing is printed before all of the trail was read.
  */
 import { hash } from "../../adapters/crypto/hash.ts";
-import { type AuditEvent, RECORD_VERSION } from "../../audit/event.ts";
+import { RECORD_VERSION } from "../../audit/event.ts";
 import { describeDetails } from "../../flows/audit-fields.ts";
 import { readArchive } from "../../policy/archive.ts";
 import { decideAgain, differing, gather, isDecided, recordedOf } from "../../policy/replay.ts";
 import type { PolicySet } from "../../policy/rules.ts";
 import { err, ok, type Result } from "../../result.ts";
-import { isJsonObject, type Json } from "../../spec/rfc8259.ts";
 import { word } from "../text.ts";
 import { addChange, addDiffering, count, type Example, emptyTally, type Tally } from "./tally.ts";
-import type { TrailSource } from "./trail-source.ts";
+import { type Recorded, readRecorded, type TrailSource } from "./trail-source.ts";
 
 export type ReplayOptions = {
   fromMs: number;
@@ -20,8 +19,6 @@ export type ReplayOptions = {
   /** The policy that is tried. */
   next?: PolicySet;
 };
-
-type Recorded = AuditEvent & { v: number; log: string; seq: number; id: string; time: string };
 
 /** Every event of the period; an error says what of the trail cannot be read as what it is. */
 export async function replay(
@@ -86,26 +83,11 @@ export async function replay(
   return faults.length > 0 ? err(faults) : ok(tally);
 }
 
-const describe: Parameters<typeof decideAgain>[3] = (types, details) => describeDetails(hash, types, details);
-
-/** Verifying the chain parses strictly; a million events are parsed here once more. */
-function readRecorded(body: string): Recorded | undefined {
-  let json: Json;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    return undefined;
-  }
-  if (!isJsonObject(json)) return undefined;
-  const { v, log, seq, time, type } = json;
-  const isEvent = typeof v === "number" && typeof seq === "number" && typeof type === "string";
-  return isEvent && typeof log === "string" && typeof time === "string"
-    ? (json as unknown as Recorded)
-    : undefined;
-}
+export const describe: Parameters<typeof decideAgain>[3] = (types, details) =>
+  describeDetails(hash, types, details);
 
 /** REPL-D-5: what is counted apart, and under which words. */
-const APART = {
+export const APART = {
   consents_too_many: "its agent had more consents of the user than an event names",
   consent_unknown:
     "a consent that it read is not told by this trail: its event was removed, or is not in the export",

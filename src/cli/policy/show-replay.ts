@@ -1,5 +1,6 @@
 /** The result of `mandate policy replay`, for people and for programs. */
 
+import { targetIn } from "../../audit/uses.ts";
 import type { DecisionOutcome } from "../../policy/replay.ts";
 import { inLanguage } from "../../policy/worded.ts";
 import { defined } from "../../result.ts";
@@ -62,22 +63,15 @@ export function formatTally(tally: Tally, tried: Tried | undefined): readonly st
 }
 
 /** NAME-D-1: the operator's title stands before the id. */
-function named({ agents }: Tried, id: string): string {
+function named({ agents }: Pick<Tried, "agents">, id: string): string {
   const naming = namingOf(agents, id);
   return naming === undefined ? word(id) : `${JSON.stringify(inWords(naming, ["en"]).title)} (${word(id)})`;
 }
 
-function targetOf({ policy }: Tried, name: string): string {
+export function targetNamed({ policy }: Pick<Tried, "policy">, name: string): string {
   const { title } = policy.targets.get(name) ?? {};
   return title === undefined ? word(name) : `${JSON.stringify(inLanguage(title, ["en"]))} (${word(name)})`;
 }
-
-const targetNamed = ({ event }: Example): string =>
-  event.granted?.aud ??
-  event.facts.target ??
-  event.requested?.audience[0] ??
-  event.requested?.resource[0] ??
-  "";
 
 const inShort = ({ outcome, reason, rule, scope, details }: DecisionOutcome): string =>
   outcome === "deny"
@@ -87,8 +81,8 @@ const inShort = ({ outcome, reason, rule, scope, details }: DecisionOutcome): st
 function exampleLines(one: Example, tried: Tried | undefined): readonly string[] {
   const { event, was, is } = one;
   const subject = event.subject && ` for ${word(event.subject.sub)} of ${word(event.subject.iss)}`;
-  const name = targetNamed(one);
-  const target = name === "" ? "" : ` at ${tried === undefined ? word(name) : targetOf(tried, name)}`;
+  const name = targetIn(event) ?? "";
+  const target = name === "" ? "" : ` at ${tried === undefined ? word(name) : targetNamed(tried, name)}`;
   const request = event.request?.id === undefined ? "" : `, request ${word(event.request.id)}`;
   return [
     `    ${event.time}${request}: ${event.mode}${subject ?? ""}${target}`,
