@@ -234,6 +234,13 @@ export const POLICY_REASONS = {
   job_does_not_permit: "agent, target or partner is not within the bounds of the job",
   consent_missing: "the subject has not consented",
   sign_in_insufficient: "the sign-in is older than the rule permits, or has no context class that it names",
+  claims_absent: "the issuer says nothing of the subject in a claim that the rule demands",
+  claims_unreadable:
+    "a claim of the subject that the rule demands is no text and no list of texts, or is too large",
+  claims_overage:
+    "the issuer left a claim that the rule demands out of the token, as Entra does with over 200 groups: emit those assigned to the app",
+  claims_too_old: "what the issuer said last of the subject is too old for the rule, or has changed since",
+  claims_differ: "the subject has none of the values that the rule demands of a claim",
   request_not_pushed: "the rule demands a pushed authorization request",
   chain_too_deep: "the chain of actors would be too long",
   subject_unknown_at_partner: "the subject has no name at the partner",

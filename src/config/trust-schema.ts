@@ -4,10 +4,9 @@ import { WORKLOAD_NAME_CLAIMS_MAX } from "../limits/input.ts";
 import { ASSERTION_SECONDS_MAX, WORKLOAD_TOKEN_SECONDS_MAX } from "../limits/tokens.ts";
 import { flag, list, maybe, setting, whole } from "../setting.ts";
 import { ASSERTION_ALGORITHMS } from "../spec/rfc8725.ts";
-import { WORKLOAD_USES } from "../spec/workload-grant.ts";
+import { isPointer, WORKLOAD_USES } from "../spec/workload-grant.ts";
 import {
   file,
-  isPointer,
   oneForm,
   reach,
   remote,

@@ -17,9 +17,6 @@ export const checkpoints = fileOf("A file to which checkpoints are appended");
 export const env = v.strictObject({
   env: setting(text, "The name of an environment variable that has the value."),
 });
-/** RFC 6901 3, of a member: the whole document is no claim. */
-export const isPointer = (text: string): boolean => text.startsWith("/") && !/~(?![01])/.test(text);
-
 type Form = v.GenericSchema & { readonly entries?: object };
 
 const firstOf = ({ entries = {} }: Form): string | undefined => Object.keys(entries)[0];

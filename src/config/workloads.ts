@@ -5,10 +5,9 @@ import { mediaType } from "../spec/rfc7515.ts";
 import { SECURITY_EVENT } from "../spec/rfc8417.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
 import { parseSpiffeId } from "../spec/spiffe/id.ts";
-import { isRegistrationName, type PlatformRegistration } from "../spec/workload-grant.ts";
+import { isPointer, isRegistrationName, type PlatformRegistration } from "../spec/workload-grant.ts";
 import type { Reader } from "./reader.ts";
 import type { WorkloadsFile } from "./trust-schema.ts";
-import { isPointer } from "./values.ts";
 
 const GITHUB = "https://token.actions.githubusercontent.com";
 

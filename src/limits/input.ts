@@ -50,5 +50,10 @@ export const DETAIL_OBJECTS_MAX = 16;
 export const DETAIL_FIELDS_MAX = 16;
 export const DETAIL_VALUES_MAX = 64;
 export const DETAIL_VALUE_BYTES_MAX = 512;
+/** Claims that a rule demands of a subject, the texts for each, and the values that one may have in a token. */
+export const CLAIM_POINTERS_MAX = 8;
+export const CLAIM_TEXTS_MAX = 64;
+export const CLAIM_LIST_MAX = 1_000;
+export const CLAIM_VALUE_BYTES_MAX = 512;
 /** The array, its objects, and the lists in them. */
 export const DETAILS_DEPTH_MAX = 3;

@@ -6,6 +6,7 @@ import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../spec/rfc8693.ts";
 import type { Detail } from "../spec/rfc9396.ts";
+import type { ClaimsLack, SubjectClaims } from "./claims.ts";
 import type { ConformFailure, FallenDetail } from "./details.ts";
 import type { Caller, Rule, Target } from "./rules.ts";
 
@@ -71,6 +72,8 @@ export type Subject = {
   boundTo?: BoundTo;
   /** The sign-in of a user who signed in here. */
   signIn?: SignInFacts;
+  /** What its issuer says of it, where rules demand something of that; "assumed" for whatever they demand. */
+  claims?: SubjectClaims | "assumed";
 };
 
 /** The keys of which the caller proved possession in this very request. */
@@ -119,6 +122,7 @@ export type Condition =
   | "target"
   | "subject_issuer"
   | "subject"
+  | ClaimsLack
   | "subject_token"
   | "subject_key"
   | "sign_in"
@@ -225,6 +229,7 @@ export type Denied = {
     | "job_does_not_permit"
     | "consent_missing"
     | "sign_in_insufficient"
+    | ClaimsLack
     | "request_not_pushed"
     | "chain_too_deep"
     | "no_rule"

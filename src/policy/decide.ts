@@ -210,6 +210,11 @@ const FURTHEST: readonly (readonly [Condition, Denied["reason"]])[] = [
   ["pushed", "request_not_pushed"],
   ["subject_key", "subject_key_not_proven"],
   ["subject_token", "subject_token_does_not_permit"],
+  ["claims_too_old", "claims_too_old"],
+  ["claims_overage", "claims_overage"],
+  ["claims_unreadable", "claims_unreadable"],
+  ["claims_differ", "claims_differ"],
+  ["claims_absent", "claims_absent"],
 ];
 
 /** The reasons for which the subject token itself is refused, whatever the rules allow. */

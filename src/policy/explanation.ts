@@ -10,6 +10,13 @@ const CONDITIONS: Record<Condition, string> = {
   target: "it does not name this target",
   subject_issuer: "it does not name the issuer of the subject",
   subject: "it does not name this subject",
+  claims_absent: "the issuer says nothing of the subject in a claim that it demands",
+  claims_unreadable:
+    "a claim of the subject that it demands is no text and no list of texts, or is too large",
+  claims_overage:
+    "the issuer left a claim that it demands out of the token (at Entra, over 200 groups): emit the groups that are assigned to the app, or use app roles",
+  claims_too_old: "what the issuer said last of the subject is too old, or has changed since",
+  claims_differ: "the subject has none of the values that it demands of a claim",
   subject_token: "the type, audience or scope of the subject token does not let this caller exchange it",
   subject_key:
     "the subject token is bound to a key, and the rule does not let another than its holder exchange it",

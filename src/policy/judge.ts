@@ -7,6 +7,7 @@ import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import type { AccessRequest, Condition, Consent, ConsentUsed, Fallen, Subject } from "./access.ts";
 import { type Bound, bind, isProven } from "./binding.ts";
+import { lackOf } from "./claims.ts";
 import { type NarrowedDetails, narrowDetails } from "./narrow-details.ts";
 import {
   allowsRefresh,
@@ -71,6 +72,7 @@ export function judge(
     bound?.endsAtSeconds ?? Number.POSITIVE_INFINITY,
     access.endsAtSeconds ?? Number.POSITIVE_INFINITY,
     access.job?.bounds.notAfterSeconds ?? Number.POSITIVE_INFINITY,
+    claimsEnd(rule, subject) ?? Number.POSITIVE_INFINITY,
   );
   // RFC7521-4.1-5: a grant or a code lives for a minute, and what it is redeemed for as long as the rule says.
   // REFRESH-D-12: a refresh token lasts, and nothing that it gives lasts longer.
@@ -192,6 +194,13 @@ export function unmet(
   const lacks = (condition: Condition, holds: boolean): boolean => !holds && !waived.includes(condition);
   if (lacks("subject_issuer", rule.subjects.issuers.includes(subject.origin.iss))) return "subject_issuer";
   if (lacks("subject", rule.subjects.subs?.includes(subject.origin.sub) ?? true)) return "subject";
+  // PCL-D-1: after the issuer, which alone says what the claims of its own subjects are.
+  const { claims: demands } = rule.subjects;
+  const lack =
+    demands === undefined || subject.claims === "assumed"
+      ? undefined
+      : lackOf(demands, subject.claims, access.nowSeconds);
+  if (lack !== undefined && lacks(lack, false)) return lack;
   if (isFor(rule, "subject_token") && lacks("subject_token", permits(policy, access, rule, subject)))
     return "subject_token";
   // REFRESH-D-10: a rule that no longer allows refresh tokens also stops those that were given before.
@@ -207,6 +216,12 @@ export function unmet(
   if (rule.consent === "may_act" && lacks("consent", subject.mayAct !== undefined)) return "consent";
   return undefined;
 }
+
+/** PCL-D-8: what rests on claims is good for no longer than they are. */
+const claimsEnd = (rule: Rule, subject: Subject | undefined): number | undefined =>
+  hasSubject(rule) && rule.subjects.claims !== undefined && typeof subject?.claims === "object"
+    ? subject.claims.untilSeconds
+    : undefined;
 
 /** OIDC-D-7: what the provider did not say does not count, so an absent class or time meets no demand. */
 function isSignedIn(

@@ -19,6 +19,7 @@ import {
   listsFor,
   type PolicySet,
   type Rule,
+  type SubjectRule,
   targetsOf,
 } from "./rules.ts";
 
@@ -100,6 +101,7 @@ function isWiderMode(wider: Rule, rule: Rule): boolean {
   const forWhom =
     within(rule.subjects.subs, wider.subjects.subs) &&
     within(rule.subjects.issuers, wider.subjects.issuers) &&
+    demandsNoMoreClaims(wider.subjects, rule.subjects) &&
     (wider.consent === rule.consent || wider.consent === "implied") &&
     (!asksUser(rule) || asksUser(wider) || wider.consent === "implied") &&
     hopsMaxOf(rule) <= hopsMaxOf(wider);
@@ -115,6 +117,12 @@ function isWiderMode(wider: Rule, rule: Rule): boolean {
     within(idJagSubjectsOf(rule), idJagSubjectsOf(wider))
   );
 }
+
+/** PCL-D-1: claims that meet the demands of the rule meet those of the wider one. */
+const demandsNoMoreClaims = (
+  { claims: wider = {} }: SubjectRule["subjects"],
+  { claims = {} }: SubjectRule["subjects"],
+): boolean => Object.entries(wider).every(([at, texts]) => within(claims[at], texts));
 
 /** Compares what the rules demand of the sign-in and of the request. */
 const demandsNoMore = (wider: CodeRule, rule: CodeRule): boolean =>

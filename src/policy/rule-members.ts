@@ -1,5 +1,6 @@
 /** The members of rules as they are written (PROD-2.6-7), each with what it is for; rules.ts says which mode has which. */
 import * as v from "valibot";
+import { SHOWN_TEXT_CHARS_MAX } from "../limits/input.ts";
 import {
   ACCESS_TOKEN_SECONDS,
   ACCESS_TOKEN_SECONDS_MAX,
@@ -10,8 +11,10 @@ import {
 } from "../limits/tokens.ts";
 import type { Mode } from "../modes.ts";
 import { maybe, setting } from "../setting.ts";
+import { claimDemands } from "./claims.ts";
 import { detailObjects, detailTypeNames } from "./detail-types.ts";
 import { names, pattern, scopes } from "./targets.ts";
+import { worded } from "./worded.ts";
 
 const patterns = v.pipe(v.array(pattern), v.minLength(1));
 
@@ -86,10 +89,28 @@ export const consentText =
 export const acknowledgeText = 'For "implied" consent: "subjects-not-asked".';
 export const forWhom = {
   subjects: setting(
-    v.strictObject({
-      issuers: setting(names, "The issuers that they come from."),
-      subs: maybe(names, "Only these, by their `sub` there; without it, all."),
-    }),
+    v.pipe(
+      v.strictObject({
+        issuers: setting(names, "The issuers that they come from."),
+        subs: maybe(names, "Only these, by their `sub` there; without it, all."),
+        claims: maybe(
+          claimDemands,
+          "Only those of whom their one issuer says this: by JSON pointer, the texts of which a claim has to have one, such as a group; all of them have to match.",
+        ),
+        because: maybe(
+          worded(SHOWN_TEXT_CHARS_MAX),
+          'What a user reads of why they are asked: a sentence such as "You are in Engineering.", in one text or one by language.',
+        ),
+      }),
+      v.check(
+        ({ issuers, claims }) => claims === undefined || issuers.length === 1,
+        '"claims" requires exactly one issuer, since the same name means another group elsewhere',
+      ),
+      v.check(
+        ({ because, claims }) => because === undefined || claims !== undefined,
+        '"because" has no effect without "claims"',
+      ),
+    ),
     "The subjects that the rule is for.",
   ),
   consent: setting(v.picklist(["record", "may_act", "implied"]), consentText),

@@ -8,6 +8,7 @@ import { type Brought, MODE_NAMES, MODES, type Mode, type ModeWith } from "../mo
 import { defined, err, ok, type Result } from "../result.ts";
 import { flag, maybe, setting } from "../setting.ts";
 import { matchesPattern, prefixesOver } from "../spec/spiffe/id.ts";
+import { compileClaims, type WantedClaims } from "./claims.ts";
 import { compileTypes } from "./detail-types.ts";
 import type { DetailTypes } from "./details.ts";
 import { type KnownNames, knownNames, meant } from "./nearest.ts";
@@ -178,13 +179,13 @@ export type PolicySet = {
   byWho: ReadonlyMap<string, RulesOf>;
   /** The names of all targets, and the scopes of all, for what a refused request names. */
   known: { target: KnownNames; scope: KnownNames };
+  /** PCL-D-7: what rules demand of the claims of subjects, by issuer. */
+  claims: ReadonlyMap<string, WantedClaims>;
   /** Rules and targets in the order of the file, of which the digest is (REPL-D-2). */
   written: { policies: readonly Rule[]; targets: readonly TargetFile[] };
 };
 
-/**
- * The rules that name one caller, sorted by id. Most callers have a single rule, for which there is nothing to index.
- */
+/** The rules that name one caller, sorted by id. Most callers have a single rule, for which there is nothing to index. */
 export type RulesOf = {
   rules: readonly Rule[];
   /** The rules by the first name of each target; absent for a single rule. */
@@ -202,10 +203,7 @@ type Who = readonly [kind: "actor" | "client" | "class", name: string];
 // The key is unambiguous, because only the name, which comes last, may hold a space.
 const whoKey = (mode: Mode, [kind, name]: Who): string => `${mode} ${kind} ${name}`;
 
-/**
- * Builds the index of rules and targets; returns every problem of the set as a text that begins with its path
- * otherwise.
- */
+/** Builds the index of rules and targets, or returns every problem of the set as a text that begins with its path. */
 export function compilePolicy(
   rules: readonly Rule[],
   targets: readonly TargetFile[],
@@ -269,6 +267,7 @@ export function compilePolicy(
     listed,
     details: types.all,
     byWho: new Map(indexed),
+    claims: compileClaims(rules.filter(hasSubject)),
     known: {
       target: knownNames(byName.keys()),
       scope: knownNames(targets.flatMap(({ scopes }) => scopes)),

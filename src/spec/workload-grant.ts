@@ -167,6 +167,9 @@ const isSubject = (pattern: string, sub: string): boolean =>
     ? sub.startsWith(pattern.slice(0, -1)) && sub.length >= pattern.length
     : sub === pattern;
 
+/** RFC 6901 3, of a member: the whole document is no claim. */
+export const isPointer = (text: string): boolean => text.startsWith("/") && !/~(?![01])/.test(text);
+
 /** RFC 6901: the value at a pointer through objects alone, since a list may hold more than was pinned. */
 export function claimAt(claims: JsonObject, pointer: string): Json | undefined {
   let value: Json | undefined = claims;
