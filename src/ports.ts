@@ -286,7 +286,9 @@ export interface OwnKeys {
 export interface Signer extends OwnKeys {
   /** Reads the keys again, because one may have been withdrawn. */
   renew(): Promise<void>;
-  /** The JWS in compact form of these claims, which are JSON; throws for a key that does not sign. */
+  /** What is signed of these claims, which are JSON; throws for a key that does not sign. */
+  input(key: SigningKey, typ: string, payload: string): string;
+  /** The JWS in compact form of these claims; throws for a key that does not sign. */
   sign(key: SigningKey, typ: string, payload: string): Awaitable<string>;
 }
 

@@ -131,6 +131,7 @@ function delegation(
       aud: audience,
       scope,
       exp: issuedAtSeconds + 300,
+      fingerprint,
       act_depth: 1,
       kid,
       parent_jti: [],

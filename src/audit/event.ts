@@ -280,6 +280,8 @@ export type AuditEvent = {
     /** Values that are private stand as digests (RAR-D-13). */
     authorization_details?: readonly Detail[];
     exp: number;
+    /** Of the issued token, as `AuditedToken` has it. */
+    fingerprint: string;
     act_depth: number;
     kid: string;
     /** The key that it is bound to. */
@@ -295,29 +297,38 @@ export type AuditEvent = {
   detail?: JsonObject;
 };
 
-/** The position of an event in its log, assigned by the log's writer. */
-export type LogPosition = { log: string; seq: number; id: string; timeMs: number; prev: string };
+/** The position of an event in its log, and the secret of its parts (RCPT-D-1), assigned by the log's writer. */
+export type LogPosition = {
+  log: string;
+  seq: number;
+  id: string;
+  timeMs: number;
+  prev: string;
+  salt: string;
+};
 
 /** AUDIT-D-12: the last record of a log, after which there is no other. */
 export const LOG_END: EventType = "log.ended";
 
-/** REPL-D-1: from version 2 on an event has what its decision read. Records of version 1 have the other members alone. */
+/**
+ * REPL-D-1, RCPT-D-1: from version 2 on an event has what its decision read, and is hashed in parts. Records of version 1
+ * have the other members alone, and are hashed as one text.
+ */
 export const RECORD_VERSION = 2;
 /** The versions that are read. */
 export const RECORD_VERSIONS: readonly unknown[] = [1, RECORD_VERSION];
 
 export const GENESIS_PREV = "0".repeat(64);
 
-/**
- * The exact text that is stored and hashed: hash = SHA-256(0x00 || UTF-8 of this text), hex (RFC9162-2.1.1-1,
- * RFC8785-3.2.3-1). `prev` is the hash of the previous event of the same log.
- */
-export function sealEvent(event: AuditEvent, { log, seq, id, timeMs, prev }: LogPosition): string {
+/** The members of an event in its log; in order, so that there is nothing to sort. */
+export function placeEvent(
+  event: AuditEvent,
+  { log, seq, id, timeMs, prev, salt }: LogPosition,
+): Required<Loose<Sealed>> {
   const { actor, chain, client, count, detail, error, facts, grant, granted, job, may_act, mode } = event;
   const { outcome, policy, reason, request, requested, subject, type } = event;
   const time = new Date(timeMs).toISOString();
-  // In order, so that there is nothing to sort.
-  const record: Required<Loose<Sealed>> = {
+  return {
     actor,
     chain,
     client,
@@ -338,14 +349,16 @@ export function sealEvent(event: AuditEvent, { log, seq, id, timeMs, prev }: Log
     reason,
     request,
     requested,
+    salt,
     seq,
     subject,
     time,
     type,
     v: RECORD_VERSION,
   };
-  return canonicalizeSparse(record as unknown as Json);
 }
 
-/** The members of an event in its log. */
+/** The exact text that is stored (RFC8785-3.2.3-1). `prev` is the hash of the previous event of the same log. */
+export const sealRecord = (record: Loose<Sealed>): string => canonicalizeSparse(record as unknown as Json);
+
 type Sealed = AuditEvent & Omit<LogPosition, "timeMs"> & { time: string; v: typeof RECORD_VERSION };

@@ -149,7 +149,10 @@ export function issue(
   const write = (decided: Decided, signer: Signer, key: SigningKey, decisions: number): Awaitable<Issued> => {
     const { kind, payload } = decided.token;
     const step = order.user?.grant.step(decided.allowed);
-    const entry = issuedEntry(ports, request, order, decided, key, step, nowSeconds);
+    // RCPT-D-8: what is signed is known before it is signed.
+    const fingerprint = ports.hash.sha256(signer.input(key, kind.typ, payload));
+    const signing = { kid: key.kid, fingerprint };
+    const entry = issuedEntry(ports, request, order, decided, signing, step, nowSeconds);
     // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
     return whenReady(
       ports.journal.record(entry),

@@ -6,7 +6,7 @@ import type { AskedRequest } from "../policy/decision.ts";
 import { type Endable, type EndingKey, endingKeys, selectorKey, subjectEmail } from "../policy/endings.ts";
 import { factsOf } from "../policy/facts.ts";
 import type { Rule } from "../policy/rules.ts";
-import type { Ports, SigningKey } from "../ports.ts";
+import type { Ports } from "../ports.ts";
 import type { Entry, Guard, TokenRecord } from "../records.ts";
 import { sparse } from "../result.ts";
 import type { Detail } from "../spec/rfc9396.ts";
@@ -15,12 +15,15 @@ import type { Decided } from "./order/decide-order.ts";
 import type { FamilyStep, Order } from "./order/order.ts";
 import type { Known, TokenRequest } from "./token-request.ts";
 
+/** The key that signs the token, and the digest of what it signs, by which a receipt knows the token. */
+type Signing = { kid: string; fingerprint: string };
+
 export function issuedEntry(
   ports: Pick<Ports, "settings" | "hash">,
   request: TokenRequest,
   order: Order,
   decided: Decided,
-  key: SigningKey,
+  key: Signing,
   step: FamilyStep | undefined,
   nowSeconds: number,
 ): Entry & { token: TokenRecord } {
@@ -69,7 +72,7 @@ function rowOf(
     allowed: { rule, audience, scope, details, consent, confirmation, expiresAtSeconds },
     token: { jti, mayAct },
   }: Decided,
-  { kid }: SigningKey,
+  { kid }: Signing,
   nowSeconds: number,
 ): TokenRecord {
   const { issuer } = settings();
@@ -127,7 +130,7 @@ function rowOfJob(
 }
 
 /** Another instance may have withdrawn the key since this one read it. */
-const keyStands = ({ hash }: Pick<Ports, "hash">, { kid }: SigningKey, nowSeconds: number): Guard => ({
+const keyStands = ({ hash }: Pick<Ports, "hash">, { kid }: Signing, nowSeconds: number): Guard => ({
   kind: "key_stands",
   keys: [{ key: selectorKey(hash.ofName, { by: "key", kid }), sinceMs: nowSeconds * 1000 }],
 });
@@ -172,7 +175,7 @@ function eventOf(
   order: Order,
   { allowed: { rule, audience, consent, lapsed }, token: { claims, kind }, asked }: Decided,
   { jti, scope, details, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
-  { kid }: SigningKey,
+  { kid, fingerprint }: Signing,
   step: FamilyStep | undefined,
 ): AuditEvent {
   const { hash } = ports;
@@ -201,6 +204,7 @@ function eventOf(
       authorization_details: details && describeDetails(hash, types, details),
       cnf: confirmation,
       exp: expiresAtSeconds,
+      fingerprint,
       issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined,
       jti,
       kid,

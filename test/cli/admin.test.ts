@@ -14,7 +14,8 @@ import { hash } from "../../src/adapters/crypto/hash.ts";
 import { random } from "../../src/adapters/crypto/random.ts";
 import { openStore } from "../../src/adapters/store/open.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../src/adapters/store/store.ts";
-import { type AuditEvent, GENESIS_PREV, type LogPosition, sealEvent } from "../../src/audit/event.ts";
+import type { AuditEvent, LogPosition } from "../../src/audit/event.ts";
+import { GENESIS_PREV, placeEvent, sealRecord } from "../../src/audit/event.ts";
 import { FILTERS } from "../../src/audit/filters.ts";
 import { escapeUnsafe } from "../../src/audit/safe-text.ts";
 import { recordAsAdmin } from "../../src/cli/admin-log.ts";
@@ -163,6 +164,7 @@ function issued(jti: string, parents: string[], more: Partial<AuditEvent> = {}):
       aud: API,
       scope: "trips.read",
       exp: 1,
+      fingerprint: "f",
       act_depth: 1,
       kid: "k",
       parent_jti: parents,
@@ -845,7 +847,9 @@ for (const [name, statements, want] of tamperings) {
 
 function seal(place: Partial<LogPosition>, type: AuditEvent["type"] = "token.issued"): StoredEvent {
   const full = { log: "as-1", seq: 1, id: "id", timeMs: 1_790_000_000_000, prev: "p".repeat(64), ...place };
-  const body = sealEvent({ type, outcome: "allow", reason: "rule_match" }, full);
+  const body = sealRecord(
+    placeEvent({ type, outcome: "allow", reason: "rule_match" }, { salt: "c2FsdHNhbHRzYWx0c2FsdA", ...full }),
+  );
   return { ...full, type, body, hash: eventHash(body) };
 }
 
@@ -959,8 +963,15 @@ test("AUDIT-D-7 a message keeps its text, with control characters escaped", () =
 });
 
 const stored = (event: AuditEvent): StoredEvent => {
-  const place = { log: "as-1", seq: 7, id: "id", timeMs: 1_790_000_000_000, prev: GENESIS_PREV };
-  const body = sealEvent(event, place);
+  const place = {
+    log: "as-1",
+    seq: 7,
+    id: "id",
+    timeMs: 1_790_000_000_000,
+    prev: GENESIS_PREV,
+    salt: "c2FsdHNhbHRzYWx0c2FsdA",
+  };
+  const body = sealRecord(placeEvent(event, place));
   return { ...place, type: event.type, body, hash: eventHash(body) };
 };
 const BEFORE = "2026-09-21T14:13:20.000Z as-1/7";

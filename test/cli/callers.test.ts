@@ -125,6 +125,7 @@ const GRANTED = {
   aud: "https://api.example",
   scope: "a",
   exp: 0,
+  fingerprint: "f",
   token_type: "N_A",
   sub: "alice",
   act_depth: 0,

@@ -1,6 +1,5 @@
 /** GET /audit/events and GET /audit/checkpoints over TLS. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +7,7 @@ import { after, before, test } from "node:test";
 import { type Answer, basic } from "../../scripts/http-client.ts";
 import { supportNumber } from "../../src/audit/support-number.ts";
 import { verifyAudit } from "../../src/cli/audit/export.ts";
+import { leafOf } from "../support/journal.ts";
 import { stop } from "../support/stop.ts";
 import {
   ACCESS_TOKEN,
@@ -491,7 +491,7 @@ test("AUDIT-D-7, RFC9162-2.1.1-1 the bytes that were hashed are exported, and th
     const event = JSON.parse(line);
     if (event.log !== "test") continue;
     if (prev !== undefined) assert.equal(event.prev, prev);
-    prev = createHash("sha256").update(`\0${line}`).digest("hex");
+    prev = leafOf(event);
   }
   const verdict = await verifyAudit({ export: save("export", text), checkpoints, witness, jwks });
   assert.equal(verdict.code, 0, verdict.lines.join("\n"));

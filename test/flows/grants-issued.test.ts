@@ -5,7 +5,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { calculateJwkThumbprint, compactVerify, createLocalJWKSet, decodeProtectedHeader } from "jose";
-import { type Answer, basic } from "../../scripts/http-client.ts";
+import type { Answer } from "../../scripts/http-client.ts";
+import { basic } from "../../scripts/http-client.ts";
+import { hash } from "../../src/adapters/crypto/hash.ts";
 import { makeService } from "../support/service.ts";
 import { stop } from "../support/stop.ts";
 import {
@@ -103,7 +105,7 @@ for (const mode of MODES) {
   }
 }
 
-test("PROD-6.2-1, IDJAG-9.2-2 the event of a grant records its client, audience, resource and scope", async () => {
+test("PROD-6.2-1, IDJAG-9.2-2, RCPT-D-8 the event of a grant records its client, audience, resource and scope, and the digest of what is signed", async () => {
   const answer = await travellers.fromIdToken({ resource: STAYS, scope: "trips.read" });
   const { jti, exp } = claimsOf(grantOf(answer));
   const event = await travellers.eventOf(answer);
@@ -111,6 +113,7 @@ test("PROD-6.2-1, IDJAG-9.2-2 the event of a grant records its client, audience,
   assert.deepEqual(granted, {
     jti,
     exp,
+    fingerprint: hash.sha256(grantOf(answer).split(".", 2).join(".")),
     sub: "u-1",
     aud: PARTNER,
     scope: "trips.read",

@@ -108,7 +108,8 @@ export async function openJournal(options: JournalOptions): Promise<OpenJournal>
   }
   if (last !== undefined) return new ChainedJournal(options, last);
   const event: AuditEvent = { type: "log.genesis", outcome: "allow", reason: "log_opened" };
-  const genesis = chainEvent(log, undefined, event, random.id(), clock.nowMs());
+  const place = { log, id: random.id(), timeMs: clock.nowMs(), salt: random.id() };
+  const genesis = chainEvent(undefined, event, place);
   await store.append([{ event: genesis }]);
   return new ChainedJournal(options, genesis);
 }
@@ -307,7 +308,7 @@ class ChainedJournal implements OpenJournal {
 
   /** Chains and writes a batch. Answers entries that cannot be written, and returns the others, to be tried again. */
   async #writeOnce(batch: Waiting[]): Promise<Waiting[]> {
-    const { log, store } = this.#options;
+    const { log, store, random } = this.#options;
     const members: Waiting[] = [];
     const entries: StoreEntry[] = [];
     const written: Written[] = [];
@@ -317,7 +318,7 @@ class ChainedJournal implements OpenJournal {
       // A caller that was already told "unknown" must not be recorded later.
       if (answered) continue;
       try {
-        const event = chainEvent(log, last, entry.event, id, timeMs);
+        const event = chainEvent(last, entry.event, { log, id, timeMs, salt: random.id() });
         entries.push({ ...entry, event });
         members.push(waiting);
         const { seq, hash } = event;

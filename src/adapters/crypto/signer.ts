@@ -1,5 +1,5 @@
 /** Signs with the keys of one purpose, and tells which of them are ours. */
-import { type Signer, StoreUnavailable } from "../../ports.ts";
+import { type Signer, type SigningKey, StoreUnavailable } from "../../ports.ts";
 import { whenReady } from "../../result.ts";
 import type { KeyFacts } from "../../settings/key-life.ts";
 import { encodeBase64url } from "../../spec/rfc7515.ts";
@@ -17,6 +17,23 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
   const find = (alg: string): KeyFacts | undefined =>
     keys().find(({ facts }) => facts.alg === alg && facts.state === "active")?.facts;
 
+  // A key that retired since it was chosen may sign what was recorded with it, because it is published for long enough.
+  const opened = ({ kid, alg }: SigningKey): OpenedKey => {
+    const key = keys().find(
+      ({ facts }) => facts.kid === kid && facts.alg === alg && facts.state !== "announced",
+    );
+    // The key was withdrawn since it was chosen, as a rule; the next request gets another one.
+    if (key === undefined) throw new StoreUnavailable("this key does not sign");
+    return key;
+  };
+  // RFC9068-2.1-1, RFC6749-10.3-3, RFC6750-5.2-2, RFC7515-5.1-v1: claims are protected by a signature over the JWS.
+  // RFC7515-6-v1: `kid` names the key. RFC7515-4.1.11-v2: there is no `crit`.
+  const input: Signer["input"] = (key, typ, payload) => {
+    const { kid, alg } = key;
+    const made = () => encode(JSON.stringify({ typ, alg, kid }));
+    return `${headersOf(opened(key)).getOrInsertComputed(typ, made)}.${encode(payload)}`;
+  };
+
   return {
     current(alg) {
       const found = find(alg);
@@ -30,21 +47,12 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
       });
     },
     renew,
-    sign({ kid, alg }, typ, payload) {
-      // A key that retired since it was chosen may sign what was recorded with it, because it is published for long
-      // enough.
-      const key = keys().find(
-        ({ facts }) => facts.kid === kid && facts.alg === alg && facts.state !== "announced",
-      );
-      // The key was withdrawn since it was chosen, as a rule; the next request gets another one.
-      if (key === undefined) throw new StoreUnavailable("this key does not sign");
-      // RFC9068-2.1-1, RFC6749-10.3-3, RFC6750-5.2-2, RFC7515-5.1-v1: claims are protected by a signature over the JWS.
-      // RFC7515-6-v1: `kid` names the key. RFC7515-4.1.11-v2: there is no `crit`. RFC7518-3.4-v2: R and S have their
-      // full length.
-      const header = headersOf(key).getOrInsertComputed(typ, () => encode(JSON.stringify({ typ, alg, kid })));
-      const signingInput = `${header}.${encode(payload)}`;
+    input,
+    // RFC7518-3.4-v2: R and S have their full length.
+    sign(key, typ, payload) {
+      const signingInput = input(key, typ, payload);
       return whenReady(
-        key.hand(signingInput),
+        opened(key).hand(signingInput),
         (signature) => `${signingInput}.${encodeBase64url(signature)}`,
       );
     },

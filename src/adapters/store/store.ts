@@ -49,7 +49,7 @@ export class NotStorable extends Error {
 /** Another process holds the database file. */
 export class StoreBusy extends StoreUnavailable {}
 
-/** An event with its position in the log; `body` is the text that was hashed. */
+/** An event with its position in the log; `body` is the record as one text. */
 export type StoredEvent = {
   log: string;
   seq: number;

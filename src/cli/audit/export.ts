@@ -2,7 +2,7 @@
  * `mandate audit verify --export FILE …`: verifies an export of the audit trail offline (AUDIT-D-7, RFC 9162 2.1).
  * Prints the first bad record of each log, and what the given files cannot prove.
  */
-import { eventHash } from "../../adapters/audit/chain.ts";
+import { hashRead } from "../../adapters/audit/chain.ts";
 import { verifier } from "../../adapters/crypto/verifier.ts";
 import { CHECKPOINT_ALGORITHM, type Checkpoint, readCheckpoint } from "../../audit/checkpoint.ts";
 import { LOG_END, RECORD_VERSIONS } from "../../audit/event.ts";
@@ -269,7 +269,7 @@ function readRecord(line: string): readonly [string, LogRecord] | undefined {
     defined<LogRecord>({
       seq,
       prev,
-      hash: eventHash(line),
+      hash: hashRead(line, json.value),
       genesis: type === "log.genesis",
       ended: type === LOG_END,
       timeMs,

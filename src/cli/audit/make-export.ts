@@ -124,7 +124,7 @@ async function* checkpointLines({ audit }: Store, { toMs = Number.POSITIVE_INFIN
 const checkpointLine = ({ log, treeSize, jws }: CheckpointRow): string =>
   JSON.stringify({ log, tree_size: treeSize, checkpoint: jws });
 
-/** In order of time, byte for byte as they were hashed. */
+/** In order of time, byte for byte as they are stored. */
 async function* eventLines({ audit }: Store, spans: readonly Span[]): Lines {
   // The search begins at the first event of the spans, because most of the trail is older than a part.
   const earliestMs = (await audit.earliestMs(spans)) ?? 0;

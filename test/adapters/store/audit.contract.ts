@@ -6,7 +6,8 @@ import { fill } from "../../../scripts/bench/fill.ts";
 import { buildSegment } from "../../../src/adapters/audit/indexing.ts";
 import { termKey } from "../../../src/adapters/store/encoding.ts";
 import type { Store, StoredEvent } from "../../../src/adapters/store/store.ts";
-import { type AuditEvent, sealEvent } from "../../../src/audit/event.ts";
+import type { AuditEvent } from "../../../src/audit/event.ts";
+import { placeEvent, sealRecord } from "../../../src/audit/event.ts";
 import type { Span } from "../../../src/audit/query.ts";
 import { subjectTerm, type Term } from "../../../src/audit/terms.ts";
 import { AUDIT_SEGMENTS_READ_MIN } from "../../../src/limits/audit.ts";
@@ -26,7 +27,7 @@ async function write(
 ): Promise<AuditRecord> {
   const event = { ...EVENT, ...values };
   const id = randomUUID();
-  const body = sealEvent(event, { log, seq, id, timeMs, prev: "" });
+  const body = sealRecord(placeEvent(event, { log, seq, id, timeMs, prev: "", salt: "" }));
   const stored: StoredEvent = {
     log,
     seq,
@@ -77,6 +78,7 @@ const granted = (jti: string, parents: string[] = []): Pick<AuditEvent, "granted
     aud: "api",
     scope: "a",
     exp: 0,
+    fingerprint: "f",
     act_depth: 0,
     kid: "k",
     parent_jti: parents,
