@@ -22,8 +22,8 @@ export async function playAccount({ issuer, ca, agent, exchangeForBob }: Account
   const events = eventsOf(first.answer.text);
   for (const event of events.slice(0, 3)) print(`  ${event}`);
   check(
-    events.some((event) => event.includes(`${agent}: `) && event.includes("Acted in your name")),
-    "the page says that the agent acted in Bob's name",
+    events.some((event) => event.includes(`${agent}: `) && event.includes("Got access in your name")),
+    "the page says that the agent got access in Bob's name",
   );
 
   const form = await findForm(browse, first.answer.text, agent);

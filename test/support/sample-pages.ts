@@ -644,7 +644,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   }),
   account: accountPage(ACCOUNT),
   "account-story": accountPage(STORY),
-  "account-empty": accountPage(EMPTY),
+  "account-empty": accountPage({ ...EMPTY, zone: "Europe/Berlin" }),
   "account-long": accountPage(LONG_ACCOUNT),
   "account-unconfirmed": accountPage({
     ...ACCOUNT,

@@ -1,11 +1,11 @@
 /** What was done in a user's name, by day and within a day by agent, with the way that led to each act. */
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
-import { inLanguage } from "../../policy/worded.ts";
 import { type Html, html } from "../../spec/html.ts";
 import type { OwnEventKind, RefusedFor } from "../audit/own-events.ts";
-import { fact } from "./decision-parts.ts";
-import { isolated, type PermissionView, shownId, shownName, targetName } from "./display-names.ts";
+import { isolated, type PermissionView, shownName } from "./display-names.ts";
+import { briefly } from "./job-part.ts";
 import { dayOf, minuteOf, momentOf } from "./language.ts";
+import { fact } from "./page.ts";
 import { partyHeading, partyName, passedOn, type ShownParty } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
@@ -21,23 +21,13 @@ export type EventView = {
   refusedFor?: RefusedFor;
 };
 
-/** What is told apart by a mark and a colour. */
-type DoneSort = "act" | "access" | "gift" | "refusal" | "ending" | "session";
-
-/** WCAG-1.4.1-1: each sort has a sign and a colour, beside the sentence. */
-const SIGNS: Record<DoneSort, string> = {
-  act: "»",
-  access: "›",
-  gift: "+",
-  refusal: "×",
-  ending: "–",
-  session: "·",
-};
+/** What is told apart by a word and a colour (WCAG-1.4.1-1). */
+type DoneSort = keyof Texts["sorts"];
 
 const SORTS: Record<OwnEventKind, DoneSort> = {
   token_given: "access",
-  acted: "act",
-  acted_as_you: "act",
+  acted: "access",
+  acted_as_you: "access",
   grant_redeemed: "access",
   refused: "refusal",
   you_refused: "refusal",
@@ -51,7 +41,7 @@ const SORTS: Record<OwnEventKind, DoneSort> = {
   job_stopped: "ending",
   job_stopped_by_operator: "ending",
   job_stopped_by_agent: "ending",
-  renewed_elsewhere: "act",
+  renewed_elsewhere: "access",
   ended: "ending",
   signed_in: "session",
   signed_out: "session",
@@ -85,8 +75,8 @@ export function days(events: readonly EventView[], texts: Texts): Html {
   return html`${all}`;
 }
 
-const sign = (sort: DoneSort): Html =>
-  html`<span class="sign ${sort}" aria-hidden="true">${SIGNS[sort]}</span>`;
+const sign = (sort: DoneSort, time: Html, texts: Texts): Html =>
+  html`<span class="sign ${sort}">${texts.sorts[sort]}</span> <span class="time">${time}</span>`;
 
 /** What has no agent is the user's own. */
 function agents(events: readonly EventView[], texts: Texts): readonly Html[] {
@@ -114,8 +104,7 @@ function refusalsFolded(events: readonly EventView[], texts: Texts): readonly Ht
   const [wanted, ...others] = new Map(
     refusals.map(({ permissions: all }) => [JSON.stringify(all), all]),
   ).values();
-  const folded = html`<li>${sign("refusal")}<div><p><span class="time">${between}</span> ${texts.refusals(times)} ${[...whys].map((why) => whySaid(why, texts))}</p>
-${others.length === 0 ? wanted?.map((one) => html`<p class="hint">${doneWith(one, texts)}</p>`) : undefined}
+  const folded = html`<li>${sign("refusal", between, texts)}<div>${others.length === 0 && wanted ? doneWith(wanted, texts) : undefined}<p class="hint">${texts.refusals(times)} ${[...whys].map((why) => whySaid(why, texts))}</p>
 <details><summary>${texts.more}</summary><ul class="events">${refusals.map((one) => entry(one, texts))}</ul></details></div></li>`;
   return entries.flatMap((one) => {
     if (one.kind !== "refused") return [entry(one, texts)];
@@ -134,15 +123,14 @@ function entriesOf(events: readonly EventView[]): readonly Entry[] {
 }
 
 const whySaid = (why: RefusedFor | undefined, texts: Texts): Html =>
-  why === undefined ? html`` : html`<strong>${texts.refusedFor[why]}</strong> `;
+  why === undefined ? html`` : html`${texts.refusedFor[why]} `;
 
 function entry({ kind, times, parties, permissions, title, refusedFor }: Entry, texts: Texts): Html {
   const minutes = [...new Map(times.map((atMs) => [Math.floor(atMs / 60_000), atMs])).values()];
   const told = minutes.map((atMs, index) => html`${index === 0 ? "" : ", "}${minuteOf(atMs, texts)}`);
   const several = minutes.length === times.length ? undefined : ` (${texts.entries(times.length)})`;
-  return html`<li>${sign(SORTS[kind])}<div>
-<p><span class="time">${told}${several}</span> ${doneSaid(kind, title, texts)} ${whySaid(refusedFor, texts)}</p>
-${permissions.map((permission) => html`<p class="hint">${doneWith(permission, texts)}</p>`)}
+  return html`<li>${sign(SORTS[kind], html`${told}${several}`, texts)}<div>
+${doneWith(permissions, texts)}<p class="hint">${doneSaid(kind, title, texts)} ${whySaid(refusedFor, texts)}</p>
 ${parties.length > 1 ? details(parties, times, texts) : undefined}
 </div></li>`;
 }
@@ -157,12 +145,10 @@ function doneSaid(kind: OwnEventKind, title: string | undefined, texts: Texts): 
 
 /** The way, and the ids of those behind the names. */
 const details = (parties: readonly ShownParty[], times: readonly number[], texts: Texts): Html =>
-  html`${passedOn(parties.slice(0, -1), texts)}<details><summary>${texts.more}</summary><dl>
+  html`${passedOn(parties, texts)}<details><summary>${texts.more}</summary><dl>
 ${fact(texts.identities, html`<ol>${parties.map((party) => html`<li>${partyName(party, texts)}</li>`)}</ol>`)}
 ${fact(texts.exactTime, html`${times.map(momentOf).join(", ")}`)}
 </dl></details>`;
 
-function doneWith({ target, sentences }: PermissionView, texts: Texts): Html {
-  const words = sentences.map((one) => shownId(inLanguage(one, [texts.language]))).join("; ");
-  return html`${texts.doneAt(targetName(target, texts))}${words === "" ? undefined : html`: ${words}`}`;
-}
+const doneWith = (permissions: readonly PermissionView[], texts: Texts): Html | undefined =>
+  permissions.length === 0 ? undefined : html`<p>${briefly(permissions, texts)}</p>`;

@@ -4,7 +4,7 @@ import { inLanguage } from "../../policy/worded.ts";
 import { type Html, html, link } from "../../spec/html.ts";
 import { chosenDays, days, type EventView } from "./account-events.ts";
 import { type WeekView, weekPart } from "./account-week.ts";
-import { fact, hidden, signedInAs } from "./decision-parts.ts";
+import { hidden, signedInAs } from "./decision-parts.ts";
 import { type DetailView, sentence } from "./detail-sentences.ts";
 import {
   isolated,
@@ -16,9 +16,9 @@ import {
   targetName,
   targetNames,
 } from "./display-names.ts";
-import { besideList } from "./job-part.ts";
+import { briefly } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
-import type { Page } from "./page.ts";
+import { fact, factList, type Page } from "./page.ts";
 import {
   aboutParty,
   answersFor,
@@ -136,10 +136,10 @@ ${view.questions.length === 0 ? undefined : asked(view, texts)}
 <h2>${texts.allowedHeading}</h2>
 ${allowed(view, texts)}
 ${stoppedOf(view, texts)}
-<div class="history"><div>
+<div class="history">${view.week && html`<div class="glance">${weekPart(view.week, texts)}</div>`}<div>
 <h2>${texts.doneHeading}</h2>
 ${done(view, texts)}
-</div>${view.week && html`<div>${weekPart(view.week, texts)}</div>`}</div>`,
+</div></div>`,
     };
   },
 });
@@ -159,46 +159,44 @@ function problemOf({ problem }: AccountView, at: "days" | "all", texts: Texts): 
   return html`<div class="warning" role="alert"><p><strong>${title}.</strong></p><p id="problem">${text}</p></div>`;
 }
 
-// --- jobs -------------------------------------------------------------------------------------------------------
-
 /** JOB-D-3: the title is what the agent calls the work, in quotation marks. PAGE-D-32: its end has the time that is left. */
 function jobPart(job: OwnJobView, label: string, view: AccountView, texts: Texts): Html {
-  const { base, nowSeconds } = view;
-  const { id, formToken, title, participants, permissions, gone, untilSeconds, beside } = job;
+  const { id, formToken, title, participants, permissions, gone, untilSeconds } = job;
   return html`<div class="given"><h4 id="${label}">${texts.jobInProgress(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h4>
+<p class="hint">${voided(gone, texts)} ${texts.jobEnds(untilOf(untilSeconds, view.nowSeconds, texts))}</p>
 <dl class="may">${permissions.map((permission) => permitted(permission, texts))}${listed(
-    `${texts.jobAgents}:`,
+    texts.jobAgents,
     participants.map((party) => partyLines(party, texts)),
   )}</dl>
-<p class="hint">${voided(gone, texts)} ${texts.jobEnds(untilOf(untilSeconds, nowSeconds, texts))}</p>
 ${separate(job, view, texts)}
 <div class="acts"><details class="ask"><summary aria-describedby="${label}">${texts.stopJob}</summary>
-<form method="post" action="${base}/account/withdraw">
+<form method="post" action="${view.base}/account/withdraw">
 ${hidden("token", formToken)}${hidden("job", id)}
 <p>${texts.stopJobQuestion}</p>
 <button aria-describedby="${label}">${texts.stopJobYes}</button>
 </form></details>
-${folded([wayTo(job, texts), beside.length === 0 ? undefined : fact(texts.jobBeside, besideList(beside, texts))], texts)}</div></div>`;
+${folded([wayTo(job, texts)], texts)}</div></div>`;
 }
 
 /** JOB-D-23: what stands beside the job and outlives it, of its agent and of those that take part, and how it ends. */
 function separate(job: OwnJobView, { allowed: all }: AccountView, texts: Texts): Html | undefined {
-  const line = (party: ShownParty, given: readonly PermissionView[], ends: string): readonly Html[] => {
-    const targets = new Map(given.map(({ target }) => [JSON.stringify(target), target]));
-    const name = isolated(partyTitle(party, texts));
-    return given.length === 0
-      ? []
-      : [html`<li>${name}: ${targetNames([...targets.values()], texts)} (${ends})</li>`];
-  };
-  const items = [job.party, ...job.participants].flatMap((one) => {
+  const { party, participants, beside } = job;
+  const items = [party, ...participants].flatMap((one) => {
     const standing = all.filter(({ party: { id, isHost } }) => id === one.id && isHost === one.isHost);
     const given = standing.flatMap(({ permissions }) => permissions);
-    return line(one, given, texts.inItsCard);
+    return given.length === 0 ? [] : [html`${placesOf(one, given, texts)}. ${texts.inItsCard}`];
   });
-  const lines = [...line(job.party, job.beside, texts.byOperator), ...items];
+  const ends = texts.byOperator(isolated(texts.operator ?? ""));
+  const own = html`${isolated(partyTitle(party, texts))}: ${briefly(beside, texts)}. ${ends}`;
+  const lines = beside.length === 0 ? items : [own, ...items];
   return lines.length === 0
     ? undefined
-    : html`<div class="beside"><p class="hint">${texts.alsoSeparate}</p><ul>${lines}</ul></div>`;
+    : html`<div class="also"><p class="hint">${texts.alsoSeparate}</p><ul>${lines.map((one) => html`<li>${one}</li>`)}</ul></div>`;
+}
+
+function placesOf(party: ShownParty, given: readonly PermissionView[], texts: Texts): Html {
+  const targets = new Map(given.map(({ target }) => [JSON.stringify(target), target]));
+  return html`${isolated(partyTitle(party, texts))}: ${targetNames([...targets.values()], texts)}`;
 }
 
 /** JOB-D-21: a stop is told with what it does not reach at once. */
@@ -210,14 +208,12 @@ function stoppedOf({ stopped, nowSeconds }: AccountView, texts: Texts): Html | u
         html` ${texts.stillAccepted(targetName(target, texts), whenOf(untilSeconds, nowSeconds, texts))}`,
     );
     return html`<li>${named(party, undefined, texts)}
-<h4>${texts.jobTitle(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? ""))}</h4>
-<p>${texts.stopped}${left}</p></li>`;
+<div class="given"><h4>${texts.jobTitle(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? ""))}</h4>
+<p>${texts.stopped}${left}</p></div></li>`;
   });
   return html`<h2>${texts.stoppedHeading}</h2>
 <ul class="cards">${cards}</ul>`;
 }
-
-// --- what is asked ----------------------------------------------------------------------------------------------
 
 /** DTR-D-13: each question leads to its own page, where the reason, the whole chain and a box for each permission stand. */
 const asked = (view: AccountView, texts: Texts): Html =>
@@ -233,11 +229,10 @@ function questionCard(
   const { id, party, permissions, minutesLeft, untilSeconds } = question;
   const label = `asked-${index}`;
   const decide = html`<a href="${base}/ask?r=${id}" aria-describedby="${label}">${texts.lookAndDecide}</a>`;
-  return html`<li>${named(party, label, texts)}
-${aboutParty(party, texts)}
-<dl class="may">${permissions.map((one) => permitted(one, texts, texts.asksTo))}</dl>
+  return html`<li><div>${named(party, label, texts)}${aboutParty(party, texts)}</div>
+<div class="given"><dl class="may">${permissions.map((one) => permitted(one, texts, texts.asksTo))}</dl>
 <p class="hint">${texts.lasts(untilOf(untilSeconds, nowSeconds, texts))} ${texts.timeLeft(minutesLeft)}</p>
-<div class="choices ways">${decide}</div></li>`;
+<div class="choices ways">${decide}</div></div></li>`;
 }
 
 // --- what is allowed --------------------------------------------------------------------------------------------
@@ -273,14 +268,18 @@ function named(party: ShownParty, label: string | undefined, texts: Texts): Html
 }
 
 function givenPart(one: AllowedView, label: string, view: AccountView, texts: Texts): Html {
-  const { permissions, gone, untilSeconds } = one;
+  const { permissions, gone, untilSeconds, details } = one;
+  const limits = listed(
+    texts.limits,
+    details.map((detail) => sentence(detail, texts)),
+  );
   const ends =
     untilSeconds === undefined
       ? texts.untilTakenBack
-      : texts.allowedUntil(untilOf(untilSeconds, view.nowSeconds, texts));
+      : texts.lasts(untilOf(untilSeconds, view.nowSeconds, texts));
   const until = voided(gone, texts) ?? ends;
   return html`<div class="given">${warned(one, texts)}
-${permissions.length === 0 ? undefined : html`<dl class="may">${permissions.map((permission) => permitted(permission, texts))}${limits(one, texts)}</dl>`}
+${permissions.length === 0 ? undefined : html`<dl class="may">${permissions.map((permission) => permitted(permission, texts))}${limits}</dl>`}
 <p class="hint">${until} ${usedText(one, view, texts)}</p>
 <div class="acts">${takeBack(one, label, view, texts)}
 ${furtherFacts(one, texts)}</div></div>`;
@@ -301,15 +300,10 @@ ${hidden("token", formToken)}${hidden("consent", id)}
 </form></details>`;
 
 const permitted = ({ target, sentences }: PermissionView, texts: Texts, words = texts.mayAt): Html =>
-  fact(
+  factList(
     words(targetName(target, texts)),
-    html`<ul>${sentences.map((one) => html`<li>${shownId(inLanguage(one, [texts.language]))}</li>`)}</ul>`,
+    sentences.map((one) => html`${shownId(inLanguage(one, [texts.language]))}`),
   );
-
-const limits = ({ details }: AllowedView, texts: Texts): Html | undefined =>
-  details.length === 0
-    ? undefined
-    : fact(texts.limits, html`<ul>${details.map((one) => html`<li>${sentence(one, texts)}</li>`)}</ul>`);
 
 /** Those that led to the last act, with their ids. */
 const wayTo = ({ way }: HeldView, texts: Texts): Html | undefined =>
@@ -351,7 +345,7 @@ function usedText({ lastUse }: AllowedView, { nowSeconds }: AccountView, texts: 
 }
 
 const listed = (term: string, items: readonly Html[]): Html | undefined =>
-  items.length === 0 ? undefined : fact(term, html`<ul>${items.map((item) => html`<li>${item}</li>`)}</ul>`);
+  items.length === 0 ? undefined : factList(term, items);
 
 function grantText(
   { sinceSeconds, usedSeconds, untilSeconds, idleUntilSeconds }: AllowedView["goesOn"][number],
@@ -372,7 +366,11 @@ function warned({ reusedAtMs, renewedElsewhere }: AllowedView, texts: Texts): Ht
 }
 
 /** WCAG-3.3.4-1: withdrawing all at once needs a box in addition, since much is gone then. */
-function takeAll({ base, takeAllToken, problem, minutesAfter }: AccountView, texts: Texts): Html {
+function takeAll({ base, takeAllToken, problem, minutesAfter, jobs }: AccountView, texts: Texts): Html {
+  // JOB-D-23: what rules give that ask no user.
+  const left = jobs.flatMap(({ party, beside }) =>
+    beside.length === 0 ? [] : [placesOf(party, beside, texts)],
+  );
   const wrong = problem === "unconfirmed" ? html` aria-invalid="true" aria-describedby="problem"` : undefined;
   const open = problem === "unconfirmed" ? html` open` : undefined;
   return html`<details class="ask danger"${open}><summary>${texts.takeAll}</summary>
@@ -382,7 +380,8 @@ ${hidden("token", takeAllToken)}${hidden("all", "1")}
 <p class="hint">${texts.takeBackHint(minutesAfter)}</p>
 <label><input type="checkbox" name="confirm" value="1" required${wrong}><span>${texts.takeAllConfirm}</span></label>
 <button>${texts.takeAll}</button>
-</form></details>`;
+</form></details>
+${left.map((one) => html`<p class="hint">${texts.takeAllLeaves(isolated(texts.operator ?? ""))} ${one}.</p>`)}`;
 }
 
 // --- what was done ----------------------------------------------------------------------------------------------
@@ -392,11 +391,10 @@ function done(view: AccountView, texts: Texts): Html {
   const ways = [newest && link(newest, html`${texts.newest}`), older && link(older, html`${texts.older}`)];
   const items = ways.filter((way) => typeof way === "object").map((way) => html`<li>${way}</li>`);
   // Days that were not looked at say nothing of what is on record.
-  const isRefused = problemOf(view, "days", texts) !== undefined;
-  const none = isRefused ? undefined : html`<p>${texts.nothingDone}</p>`;
-  const whatIsShown = events.length === 0 ? none : days(events, texts);
+  const problem = problemOf(view, "days", texts);
+  const none = problem === undefined ? html`<p>${texts.nothingDone}</p>` : undefined;
   return html`<p class="hint">${texts.doneHint(texts.zone)}</p>
-${chosenDays(view, problemOf(view, "days", texts), texts)}
-${whatIsShown}
+${chosenDays(view, problem, texts)}
+${events.length === 0 ? none : days(events, texts)}
 ${items.length === 0 ? undefined : html`<ul class="choices">${items}</ul>`}`;
 }

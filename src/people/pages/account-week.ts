@@ -64,9 +64,10 @@ export function weekPart({ days, agents, isCut }: WeekView, texts: Texts): Html 
     html`<span class="bar ${kind} b${Math.ceil((BAR_STEPS * times) / most)}"></span>`;
   const bars = days.map(
     ({ atSeconds, acts, refusals }) =>
-      html`<li>${refusals === 0 ? undefined : html`<strong>×${refusals}</strong>${bar("no", refusals)}`}${bar("yes", acts)} <span>${acts}</span> <span class="hint">${weekdayOf(atSeconds, texts)}</span></li>`,
+      html`<li>${refusals === 0 ? undefined : html`<strong>${refusals}</strong>${bar("no", refusals)}`}${bar("yes", acts)} <span>${acts}</span> <span class="hint">${weekdayOf(atSeconds, texts)}</span></li>`,
   );
+  const given = all("acts") === 0 ? texts.weekNone : texts.weekTold(all("acts"), agents);
   return html`<h2>${texts.weekHeading}</h2>
-<p>${all("acts") === 0 ? texts.weekNone : texts.weekTold(all("acts"), agents)}${refused === 0 ? undefined : ` ${texts.weekRefused(refused)}`}${isCut ? ` ${texts.weekCut}` : undefined}</p>
+<p class="key">${given}</p>${refused === 0 ? undefined : html`<p class="key">${texts.weekRefused(refused)}</p>`}${isCut ? html`<p>${texts.weekCut}</p>` : undefined}
 ${all("acts") + refused === 0 ? undefined : html`<ul class="week">${bars}</ul>`}`;
 }

@@ -1,9 +1,9 @@
 /** The page on which a user gives the consent that an agent lacks, or refuses it (PAGE-D-10, PAGE-D-11, PAGE-D-25). */
 
 import { type Html, html } from "../../spec/html.ts";
-import { type DecisionView, decision, fact, problemOf, titleOf, type Ways } from "./decision-parts.ts";
+import { type DecisionView, decision, problemOf, titleOf, type Ways } from "./decision-parts.ts";
 import { inZone } from "./language.ts";
-import type { Page } from "./page.ts";
+import { fact, type Page } from "./page.ts";
 import {
   aboutParty,
   answersFor,
@@ -36,8 +36,8 @@ export const askPage = (view: AskView): Page => ({
 ${problemOf(view, texts)}
 ${besideDisc(agent, html`<h1>${texts.askHeading(headingName(agent, texts))}</h1>${idBeneath(agent, texts)}`, texts)}
 ${aboutParty(agent, texts)}
+${passedOn([...before, agent], texts)}
 ${reasonOf(view.reason, texts)}
-${passedOn(before, texts)}
 ${view.denied ? html`<p><strong>${texts.refusedBefore}</strong></p>` : undefined}
 ${decision(view, waysOf(view), texts, { advice: view.denied ? undefined : texts.askWhy, facts: ownFacts(view, texts) })}`,
     };

@@ -2,22 +2,15 @@
 
 import { type Html, html } from "../../spec/html.ts";
 import { OFFLINE_ACCESS } from "../../spec/rfc6749.ts";
-import {
-  checked,
-  type DecisionView,
-  decision,
-  fact,
-  problemOf,
-  titleOf,
-  type Ways,
-} from "./decision-parts.ts";
+import { checked, type DecisionView, decision, problemOf, titleOf, type Ways } from "./decision-parts.ts";
 import { isolated, shownHost, shownId } from "./display-names.ts";
 import { inZone } from "./language.ts";
-import type { Page } from "./page.ts";
+import { fact, type Page } from "./page.ts";
 import {
   aboutParty,
   answersFor,
   besideDisc,
+  headingName,
   idBeneath,
   partyId,
   partyTitle,
@@ -49,7 +42,7 @@ export const consentPage = (view: ConsentView): Page => ({
       title: titleOf(view, texts.consentTitle(name), texts),
       body: html`
 ${problemOf(view, texts)}
-${besideDisc(view.client, html`<h1>${texts.consentHeading(isolated(name))}</h1>${idBeneath(view.client, texts)}`, texts)}
+${besideDisc(view.client, html`<h1>${texts.consentHeading(headingName(view.client, texts))}</h1>${idBeneath(view.client, texts)}`, texts)}
 ${aboutParty(view.client, texts)}
 ${reasonOf(view.reason, texts)}
 ${decision(withOffline(view, texts), waysOf(view), texts, { warning: warning(view, texts), advice: texts.askWhy, facts: ownFacts(view, texts) })}`,

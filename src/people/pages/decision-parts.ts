@@ -25,8 +25,10 @@ import {
   participants,
   sentencesOf,
   takingBack,
+  withoutIt,
 } from "./job-part.ts";
 import { untilOf } from "./language.ts";
+import { fact, factList } from "./page.ts";
 import { partyName, partyTitle, type ShownParty } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
@@ -83,15 +85,17 @@ export function decision(view: DecisionView, { action, again }: Ways, texts: Tex
   const { minutesLeft, renewable } = view;
   const renew = `${action}&renew=1`;
   const more = renewable ? html` <a href="${renew}">${texts.moreTime}</a>` : undefined;
+  const also = alsoMeant(view, texts);
   return html`
 <form method="post" action="${action}" autocomplete="off">
 ${hidden("token", view.formToken)}
 ${jobPart(view.job, texts)}
 ${inJobPart(view, texts)}
-<p class="hint" id="tick-hint">${view.job?.participants.length ? html`<strong>${texts.services}</strong> ` : undefined}${markedIn(view, texts).length > 0 ? texts.tickHintElse : texts.tickHint}</p>
+<p class="hint" id="tick-hint">${view.job && html`<strong class="head">${texts.permissions}</strong> `}${view.job?.unasked.length ? texts.tickHintElse : texts.tickHint}</p>
 ${view.at.map((one, index) => permissionsAt(one, view, index, texts))}
 ${participants(view.job, view.ticked?.agents, texts)}
 ${everything(view, texts)}
+${also.length > 0 ? html`<div class="also"><p class="hint">${texts.withAllow}</p><ul>${also.map((one) => html`<li>${one}</li>`)}</ul></div>` : undefined}
 ${own.warning}
 ${terms(view, texts)}
 ${choices(texts)}
@@ -103,30 +107,28 @@ ${choices(texts)}
 <details><summary>${texts.details}</summary>
 <dl>
 ${own.facts}
+${
+  view.agents.length === 0
+    ? undefined
+    : factList(
+        texts.mayActFurther,
+        view.agents.map((one) => partyName(one, texts)),
+      )
+}
 ${fact(texts.scopeNames, html`${shownId(scopesOf(view).join(" "))}`)}
 </dl></details>
 ${signedInAs(view, again, texts)}`;
 }
 
-/**
- * PAGE-D-27, PAGE-D-35: until when it lasts and where it counts, and in a marked box all that the click brings or ends
- * without a tick.
- */
-function terms(view: DecisionView, texts: Texts): Html {
-  const { untilSeconds, nowSeconds, job } = view;
-  const end = texts.lasts(html`<strong>${untilOf(untilSeconds, nowSeconds, texts)}</strong>`);
-  const marked = markedIn(view, texts);
-  const [only] = marked;
-  const box =
-    marked.length > 1
-      ? html`<p><strong>${texts.withAllow}</strong></p><ul>${marked.map((one) => html`<li>${one}</li>`)}</ul>`
-      : only;
-  return html`<p class="until">${end} ${takingBack(job, texts)}</p>
-${jobBounds(job, texts)}
-${box && html`<div class="warning">${box}</div>`}`;
+/** PAGE-D-27: until when it lasts, and where and how often it counts. */
+function terms({ untilSeconds, nowSeconds, job }: DecisionView, texts: Texts): Html {
+  const end = html`<strong>${untilOf(untilSeconds, nowSeconds, texts)}</strong>`;
+  return html`<dl class="terms">${fact(texts.lastsUntil, end)}${fact(texts.takeBackTerm, takingBack(job, texts))}${jobBounds(job, texts)}</dl>
+${withoutIt(job, texts)}`;
 }
 
-const markedIn = (view: DecisionView, texts: Texts): readonly Html[] =>
+/** PAGE-D-27, PAGE-D-35: all that the click brings or ends without a tick. */
+const alsoMeant = (view: DecisionView, texts: Texts): readonly Html[] =>
   [jobGift(view.job, texts), furtherParties(view, texts), keptPart(view, texts)].filter(
     (one) => one !== undefined,
   );
@@ -148,9 +150,6 @@ export const signedInAs = (
 ${hidden("token", signOutToken)}
 <p><span>${texts.signedInAs} ${userName(user)}</span> <a href="${again}">${texts.notYou}</a> <button>${texts.signOut}</button></p>
 </form>`;
-
-export const fact = (term: string | Html, what: Html): Html =>
-  html`<div><dt>${term}</dt><dd>${what}</dd></div>`;
 
 const scopesOf = ({ at }: DecisionView): readonly string[] => [
   ...new Set(at.flatMap(({ permissions }) => permissions.map(({ scope }) => scope))),
@@ -199,7 +198,7 @@ function partitioned<T>(all: readonly T[], isFirst: (one: T) => boolean): [reado
 
 /** RAR-D-3: the only object of a type is no choice, since without it nothing would be given. */
 const limitSaid = ({ detail }: Limit, texts: Texts): Html =>
-  html` <span class="limit">${texts.onlyWithin} ${sentence(detail, texts)}</span>`;
+  html` <span class="limit"><span class="hint">${texts.onlyWithin}</span> ${sentence(detail, texts)}</span>`;
 
 const isSame = (one: ShownTarget, other: ShownTarget): boolean =>
   one.host === other.host && JSON.stringify(one.title) === JSON.stringify(other.title);
@@ -258,15 +257,14 @@ export const titleOf = ({ problem }: DecisionView, title: string, texts: Texts):
 /** So many are named, or none where names are long. */
 const NAMED_MAX = 3;
 
-/** That others act further is part of what is asked, so their names are in plain sight; the ids are a click away. */
+/** That others act further is part of what is asked, so their names are in plain sight; their ids are in the details. */
 function furtherParties({ agents: all }: DecisionView, texts: Texts): Html | undefined {
   if (all.length === 0) return undefined;
   const titles = all.slice(0, NAMED_MAX).map((one) => partyTitle(one, texts));
   // PAGE-D-27: names of a foreign party's choosing take a bounded place.
   const isLong = titles.join("").length > CHAIN_CHARS_MAX;
   const names = titles.slice(0, isLong ? 0 : NAMED_MAX).map((one) => html`<strong>${isolated(one)}</strong>`);
-  const items = all.map((agent) => html`<li>${partyName(agent, texts)}</li>`);
-  return html`<details><summary><span>${texts.agentsFurther(names, all.length - names.length)}</span></summary><ul>${items}</ul></details>`;
+  return texts.agentsFurther(names, all.length - names.length);
 }
 
 /**

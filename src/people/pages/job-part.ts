@@ -11,6 +11,7 @@ import {
   targetNames,
 } from "./display-names.ts";
 import { untilOf } from "./language.ts";
+import { fact } from "./page.ts";
 import { disc, partyLines, partyName, type ShownParty } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
@@ -45,21 +46,21 @@ export type JobView = {
 
 export const jobPart = (job: JobView | undefined, texts: Texts): Html | undefined =>
   job &&
-  html`<div class="job"><p class="hint">${texts.jobAsked}</p>
+  html`<div class="quote"><p class="hint">${texts.jobAsked}</p>
 <h2>${texts.jobTitle(isolated(shownTitle(job.title)))}</h2>
 </div>`;
 
 /** The bounds are this server's, so they stand apart from the words of the one that asks. */
-export function jobBounds(job: JobView | undefined, texts: Texts): Html | undefined {
-  if (job === undefined) return undefined;
-  const { maxTokens, maxDepth } = job;
+export function jobBounds(job: JobView | undefined, texts: Texts): readonly Html[] {
+  if (job === undefined) return [];
+  const { alone, maxTokens, maxDepth } = job;
   const bounds = [
-    job.alone ? texts.jobAlone : undefined,
+    texts.jobOnly,
+    alone ? texts.jobAlone : undefined,
     maxTokens === undefined ? undefined : texts.jobTokens(maxTokens),
     maxDepth === undefined ? undefined : texts.jobDepth(maxDepth),
-  ].filter((bound) => bound !== undefined);
-  return html`<p class="until">${texts.jobOnly} ${bounds.join(" ")}</p>
-${withoutIt(job, texts)}`;
+  ];
+  return bounds.flatMap((bound) => (bound === undefined ? [] : [fact(...bound)]));
 }
 
 /** PAGE-D-35: what rules give in the job that ask no user comes of the click alone. */
@@ -73,12 +74,16 @@ export const takingBack = (job: JobView | undefined, texts: Texts): Html =>
     : texts.jobGoesOn(targetNames(job.goOn, texts));
 
 /** JOB-D-5: the click gives none of it, so that where it is stands in plain sight, and what it is folded. */
-function withoutIt({ without, beside }: JobView, texts: Texts): Html | undefined {
+export function withoutIt(job: JobView | undefined, texts: Texts): Html | undefined {
+  const { without = [], beside = [] } = job ?? {};
   const all = [...without, ...beside];
   if (all.length === 0) return undefined;
   const targets = new Map(all.map(({ target }) => [JSON.stringify(target), target]));
-  const more = beside.length === 0 ? undefined : html`<p>${texts.jobBeside}:</p>${besideList(beside, texts)}`;
-  return html`<details class="row"><summary><span>${texts.jobWithout(targetNames([...targets.values()], texts))}</span></summary>${without.length === 0 ? undefined : listOf(without, texts)}${more}</details>`;
+  const more =
+    beside.length === 0
+      ? undefined
+      : html`<p>${texts.jobBeside}:</p>${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p>`;
+  return html`<details><summary>${texts.jobWithout(targetNames([...targets.values()], texts))}</summary>${without.length === 0 ? undefined : listOf(without, texts)}${more}</details>`;
 }
 
 /** JOB-D-28: it has a title if it is one of ours, and else the server whose it is. */
@@ -94,7 +99,7 @@ export function inJobPart(
   // PAGE-D-32: a page tells one end, which is that of what is given.
   const end =
     endsAtSeconds === untilSeconds ? texts.jobEnds(untilOf(endsAtSeconds, nowSeconds, texts)) : undefined;
-  return html`<div class="job"><p>${issuer === undefined ? texts.inJob : texts.inJobElsewhere}</p>
+  return html`<div class="quote"><p>${issuer === undefined ? texts.inJob : texts.inJobElsewhere}</p>
 <h2>${named}</h2>
 ${end && html`<p>${end}</p>`}
 </div>`;
@@ -113,36 +118,31 @@ export function participants(
     (one) =>
       html`<label class="one"><input type="checkbox" name="agent" value="${one.box}"${ticked?.includes(one.box) ? html` checked` : undefined}>${disc(one.party, texts)}<span>${partyLines(one.party, texts)}</span>${partSaid(one, texts)}</label>`,
   );
-  return html`<fieldset class="parties" aria-describedby="tick-hint"><legend>${texts.jobAgents}</legend>
-${boxes}
+  return html`<fieldset class="parties" aria-describedby="tick-hint"><legend class="head">${texts.jobAgents}</legend>
+<div>${boxes}</div>
 </fieldset>`;
 }
 
 /** What it gets of the ticks, and then what rules that ask no user give it with its own tick. */
 function partSaid({ may, unasked }: JobView["participants"][number], texts: Texts): Html {
-  const isNone = may?.length === 0;
-  const beside = unasked.length === 0 ? undefined : briefly(unasked, texts);
+  const ofTicks = may === undefined ? html`${texts.jobPartAll}` : texts.jobPart(briefly(may, texts));
   const parts = [
-    may === undefined ? html`${texts.jobPartAll}` : undefined,
-    may === undefined || isNone ? undefined : texts.jobPart(briefly(may, texts)),
-    beside && (isNone ? texts.jobPartOnly(beside) : texts.jobPartAlso(beside)),
-    isNone && beside === undefined ? html`${texts.jobPartNone}` : undefined,
+    may?.length === 0 ? undefined : ofTicks,
+    unasked.length === 0 ? undefined : texts.jobPartExtra(briefly(unasked, texts)),
   ].filter((one) => one !== undefined);
-  return html`<span class="share">${parts.map((one) => html` <span>${one}</span>`)}</span>`;
+  const all = parts.length === 0 ? [html`${texts.jobPartNone}`] : parts;
+  return html`<span class="share">${all.map((one) => html` <span>${one}</span>`)}</span>`;
 }
 
 /** In one line. */
 export const briefly = (permissions: readonly PermissionView[], texts: Texts): Html =>
   html`${permissions.map(({ target, sentences }, index) => {
-    return html`${index === 0 ? "" : "; "}${targetName(target, texts)}: ${sentencesOf(sentences, texts)}`;
+    const what = sentences.length === 0 ? undefined : `${sentencesOf(sentences, texts)}, `;
+    return html`${index === 0 ? "" : "; "}${what}${texts.at(targetName(target, texts))}`;
   })}`;
 
 export const sentencesOf = (sentences: PermissionView["sentences"], texts: Texts): string =>
   sentences.map((one) => inLanguage(one, [texts.language])).join("; ");
-
-/** JOB-D-23: what goes on when the job is stopped, and that the operator alone ends it. */
-export const besideList = (beside: readonly PermissionView[], texts: Texts): Html =>
-  html`${listOf(beside, texts)}<p>${texts.jobBesideEnds}</p>`;
 
 const listOf = (permissions: readonly PermissionView[], texts: Texts): Html => {
   const items = permissions.map((one) => html`<li>${briefly([one], texts)}</li>`);

@@ -26,6 +26,13 @@ export type PageLook = {
   requestId?: string;
 };
 
+/** A term and what is said of it, in a list of them. */
+export const fact = (term: string | Html, what: string | Html): Html =>
+  html`<div><dt>${term}</dt><dd>${what}</dd></div>`;
+
+export const factList = (term: string | Html, items: readonly Html[]): Html =>
+  fact(term, html`<ul>${items.map((item) => html`<li>${item}</li>`)}</ul>`);
+
 /** The document. It has no script, and loads nothing but logos of the operator, from this server. */
 export function frame(
   { show, isAccount }: Page,

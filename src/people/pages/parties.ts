@@ -103,7 +103,7 @@ export function aboutParty(party: ShownParty, texts: Texts): Html | undefined {
 /** NAME-D-7: why it asks, as its own words in quotation marks; the words of another may not speak for the page. */
 export function reasonOf(reason: string | undefined, texts: Texts): Html | undefined {
   const words = shownName(reason, REASON_CHARS_MAX);
-  return words === undefined ? undefined : html`<p>${texts.reasonGiven(isolated(words))}</p>`;
+  return words === undefined ? undefined : html`<p class="quote">${texts.reasonGiven(isolated(words))}</p>`;
 }
 
 /** The person or department that answers for it, and where they are reached. */
@@ -115,20 +115,20 @@ export function answersFor(party: ShownParty, texts: Texts): Html | undefined {
 }
 
 /**
- * Those between the user and the agent that acts, each on a line with the server that told of it beneath; the ids stand
- * elsewhere. Names that would fill the page are counted, because some are of another company's choosing.
+ * The way from the user to the agent that acts, which is the last one, each with the server that told of it; the ids
+ * stand elsewhere. Names that would fill the page are counted, because some are of another company's choosing.
  */
 export function passedOn(parties: readonly ShownParty[], texts: Texts): Html | undefined {
-  if (parties.length === 0) return undefined;
+  if (parties.length < 2) return undefined;
   const titles = parties.flatMap((party) =>
     [party, party.toldBy].flatMap((one) => (one === undefined ? [] : [partyTitle(one, texts)])),
   );
-  const isLong = titles.join("").length > CHAIN_CHARS_MAX;
-  const hops = parties.map(
-    (party) => html`<li>${isolated(partyTitle(party, texts))}${toldOf(party, texts)}</li>`,
-  );
-  const items = isLong ? html`<li>${texts.agentsBetween(parties.length)}</li>` : html`${hops}`;
-  return html`<p class="hint">${texts.passedOn}</p><ol class="chain">${items}</ol>`;
+  const hops =
+    titles.join("").length > CHAIN_CHARS_MAX
+      ? [html`${texts.agentsBetween(parties.length)}`]
+      : parties.map((party) => html`${isolated(partyTitle(party, texts))}${toldOf(party, texts)}`);
+  const items = [html`${texts.you}`, ...hops].map((hop) => html`<li>${hop}</li>`);
+  return html`<div class="chain">${texts.passedOn} <ol>${items}</ol></div>`;
 }
 
 /** PAGE-D-37: the disc of a party, and what is said of it beside that. */
@@ -163,7 +163,7 @@ export function initialsOf(name: string): string {
 
 /** The same party has the same colour on each page. */
 const toneOf = (id: string): number =>
-  [...id].reduce((sum, character) => (sum * 31 + (character.codePointAt(0) ?? 0)) % 65_521, 0) % DISCS.length;
+  [...id].reduce((sum, character) => (sum * 53 + (character.codePointAt(0) ?? 0)) % 65_521, 0) % DISCS.length;
 
 /** NAME-D-2: what another server told of a party was not checked here, and is said to be its word. */
 const toldOf = ({ toldBy }: ShownParty, texts: Texts): Html | undefined =>

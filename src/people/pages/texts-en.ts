@@ -20,21 +20,25 @@ export const timed = (number: number, unit: string): readonly string[] =>
 /** How long a client goes on; `visitHours`: how often its user has to sign in here for that. */
 export type ShownTimes = { days: number; idleDays: number; hours: number; visitHours?: number };
 
+/** A term and what is said of it. */
+type Term = readonly [term: string, what: string];
+
 export const en = {
   /** The tag for `lang` and for dates. */
   language: "en",
   consentTitle: (client: string) => `Allow ${client}?`,
-  consentHeading: (client: Html) => html`${client} asks for access`,
+  consentHeading: (client: Html) => html`${client} <span>asks for access</span>`,
   /** The words in place of a name, where the client has none that was checked. */
   unverifiedClient: "An unverified program",
   claimedName: (name: Html) => html`It calls itself “${name}”.`,
-  reasonGiven: (words: Html) => html`Its reason, in its own words: “${words}”`,
+  reasonGiven: (words: Html) => html`<span class="hint">Its reason, in its own words:</span> “${words}”`,
   /** What the operator says of it. */
   operatorSays: (operator: Html, words: Html) => html`${operator} says: ${words}`,
   technicalName: "ID:",
-  /** Before those between the user and the agent. */
-  passedOn: "On behalf of",
-  askHeading: (agent: Html) => html`${agent} asks to act for you`,
+  /** Before the way from the user to the agent. */
+  passedOn: "Handed on:",
+  you: "You",
+  askHeading: (agent: Html) => html`${agent} <span>asks to act for you</span>`,
   askWhy: "If you do not know why it asks, refuse.",
   agentsBetween: (number: number) => count(number, "agent"),
   selfRegistered: (date: string) => `It registered itself on ${date}, and its name was not checked.`,
@@ -68,10 +72,12 @@ export const en = {
   refusedBefore: "You have refused this. You can still allow it, as long as no agent was told of it.",
   signedInAs: "Signed in as",
   notYou: "Not you?",
-  canTakeBack: "You can take it back in your account.",
+  lastsUntil: "Lasts until",
+  takeBackTerm: "Take back",
+  canTakeBack: "in your account, at any time",
   /** Above what the click does beside the boxes. */
-  withAllow: "“Allow” also brings, without a tick:",
-  timeLeft: (minutes: number) => `${count(minutes, "minute")} left.`,
+  withAllow: "“Allow” also means:",
+  timeLeft: (minutes: number) => `${count(minutes, "minute")} left to decide.`,
   moreTime: "More time",
   details: "Details and technical names",
   lasts: (end: Html) => html`Lasts until ${end}.`,
@@ -99,14 +105,14 @@ export const en = {
   identities: "Who works for whom, by id",
   asksTo: (target: Html) => html`At ${target} it asks to`,
   asksForOthers: (target: Html) => html`For agents that help it, at ${target}`,
-  services: "Services",
+  permissions: "Permissions",
   tickHint: "Only what you tick is allowed.",
   /** Where something is given by the click alone. */
-  tickHintElse: "You allow what you tick. The marked box comes with it.",
+  tickHintElse: "You allow what you tick, and what “Allow” also means below.",
   /** Beneath the buttons, as long as nothing is ticked. */
   tickFirst: "Tick what you allow.",
   /** Before an object that limits a permission. */
-  onlyWithin: "Only within:",
+  onlyWithin: "Only within this limit:",
   limits: "Only for what you tick here",
   limitsHint: "Tick at least one of each kind.",
   /** After a value of which some characters are written by their codes. */
@@ -122,7 +128,7 @@ export const en = {
   everything: "Everything above",
   everythingAndAgents: (agents: number) => `Everything above, with ${count(agents, "agent")}`,
   agentsFurther: (named: readonly Html[], others: number) =>
-    html`${listed(named, others === 0 ? [] : [count(others, named.length === 0 ? "agent" : "other agent")], "and")} may then do what you allow, too, without asking again.`,
+    html`${listed(named, others === 0 ? [] : [count(others, named.length === 0 ? "agent" : "other agent")], "and")} may do what you tick, too, without asking you again.`,
   refuse: "Refuse",
   allow: "Allow",
   signInTitle: "Sign in",
@@ -138,48 +144,42 @@ export const en = {
   lookAndDecide: "Look at it and decide",
   weekHeading: "The last seven days",
   weekTold: (acts: number, agents: number) =>
-    `${count(agents, "agent")} got access in your name, ${count(acts, "time")} in all.`,
-  weekNone: "No agent got access in your name.",
-  weekRefused: (times: number) => `${count(times, "request")} refused (×).`,
+    `Access in your name: ${count(acts, "time")}, for ${count(agents, "program")}.`,
+  weekNone: "Access in your name: never.",
+  weekRefused: (times: number) => `Refused: ${count(times, "time")}.`,
   weekCut: "Only the newest entries are counted.",
   /** In quotation marks, since the agent calls it so. */
   jobTitle: (words: Html) => html`“${words}”`,
   jobInProgress: (words: Html) => html`Job “${words}”`,
   inJob: "What you allow is for this job alone, which goes on already, and ends with it:",
   inJobElsewhere: "What you allow is for one job alone, and ends with it. The job is one of this server:",
-  jobAsked: "The job, in the words of the one that asks:",
-  jobOnly: "What you allow counts in this job alone.",
+  jobAsked: "The job, in its own words:",
+  jobOnly: ["Only for", "this job"] as Term,
   jobAgents: "Agents that may help",
-  jobAlone: "No other agent may take part.",
+  jobAlone: ["With", "no other agent"] as Term,
   jobOwn: (what: string) => `For itself it asks only to: ${what}. The rest is for agents that help it.`,
-  jobPart: (what: Html) => html`Gets, of what you tick: ${what}.`,
-  jobPartAll: "Gets all that you tick above.",
-  jobPartNone: "Gets nothing of what you tick above.",
-  /** What rules that ask no user give it, beside its part of the ticks or without one. */
-  jobPartAlso: (what: Html) => html`<strong>Also gets:</strong> ${what} (only with this tick).`,
-  jobPartOnly: (what: Html) => html`<strong>Gets:</strong> ${what} (only with this tick).`,
+  jobPart: (what: Html) => html`May do only this, if you tick it above: ${what}.`,
+  jobPartAll: "May do all that you tick above.",
+  jobPartNone: "May do nothing of what you tick above.",
+  /** What rules that ask no user give it. */
+  jobPartExtra: (what: Html) => html`<strong class="tag">Extra permission, with this tick:</strong> ${what}.`,
   jobUnasked: (what: Html) => html`It also gets: ${what}.`,
   jobGoesOn: (targets: Html) =>
-    html`You can take it back in your account, <strong>but ${targets} may go on after that</strong>.`,
-  jobTokens: (most: number) =>
-    most === 1
-      ? "In all, access is given only once, for a short time."
-      : `In all, access is given ${most} times at most, for a short time each.`,
-  jobDepth: (most: number) =>
-    most === 1
-      ? "It may not be passed on to another agent."
-      : `It may pass through at most ${most} agents in a row.`,
+    html`in your account, at any time, <strong>but ${targets} may go on after that</strong>`,
+  jobTokens: (most: number): Term => ["Access", `${count(most, "time")} at most, for all agents together`],
+  jobDepth: (most: number): Term => [
+    "Handed on",
+    most === 1 ? "to no other agent" : `through ${most} agents in a row at most`,
+  ],
   jobWithout: (targets: Html) => html`Even without this job it may act at ${targets}`,
   jobBeside: "What it may do without this job, without asking you",
   jobBesideEnds:
     "The operator of this service set that up, and it does not end with the job. Ask them if you want it to end.",
-  jobUntil: (date: string) => `Ends by itself on ${date}.`,
   jobEnds: (when: Html) => html`Ends by itself: ${when}.`,
   /** Beside a job, before what its end does not reach. */
-  alsoSeparate: "Also allowed separately. Stopping the job does not end it:",
-  /** After the targets. */
-  byOperator: "ask the operator to end it",
-  inItsCard: "take it back in its own card",
+  alsoSeparate: "Stopping the job does not end:",
+  byOperator: (operator: Html) => html`Only ${operator} can end this.`,
+  inItsCard: "Take it back in its own card.",
   stoppedHeading: "Just stopped",
   stopped: "It is over, and nothing more is given for it.",
   stillAccepted: (target: Html, until: Html) => html`${target} may accept what it has until ${until}.`,
@@ -193,7 +193,6 @@ export const en = {
     `What you take back ends here at once, with everything that was given under it. A service that checks by itself may notice it up to ${count(minutes, "minute")} later.`,
   mayAt: (target: Html) => html`At ${target} it may`,
   allowedSince: "Allowed since",
-  allowedUntil: (when: Html) => html`Lasts until ${when}.`,
   givesNothing: (targets: Html) =>
     html`Gives nothing at present, because this is no longer offered here: ${targets}.`,
   untilTakenBack: "Lasts until you take it back.",
@@ -215,6 +214,8 @@ export const en = {
   takeBackYes: "Yes, take it back",
   takeAllConfirm: "Yes, everything that I allowed to any program",
   takeAll: "Take back everything and stop all jobs",
+  /** Before what the operator alone ends. */
+  takeAllLeaves: (operator: Html) => html`This leaves what only ${operator} can end:`,
   takeAllHint:
     "Takes back all permissions of all programs and agents, and stops all jobs. Open requests stay.",
   takeAllUnconfirmed:
@@ -223,9 +224,7 @@ export const en = {
   firstAllowed: "What you allowed, from the start",
   doneHeading: "What was done in your name",
   doneHint: (zone: string | undefined) =>
-    zone === undefined
-      ? "By agent, the newest first. Times are UTC."
-      : `By agent, the newest first. Times are those of ${zone}.`,
+    `The newest first. Times are ${zone === undefined ? "UTC" : `those of ${zone}`}.`,
   entries: (number: number) => (number === 1 ? "one entry" : `${number} entries`),
   /** After a refusal. */
   refusedFor: {
@@ -235,7 +234,7 @@ export const en = {
     rules: "The rules of this service do not permit it.",
     faulty: "Its request was not in order.",
   } satisfies Record<RefusedFor, string>,
-  refusals: (times: number) => `Wanted to act in your name, and was refused ${count(times, "time")}.`,
+  refusals: (times: number) => `Wanted access in your name ${count(times, "time")}.`,
   nothingDone: "Nothing is on record.",
   daysLegend: "Show certain days",
   firstDay: "First day",
@@ -255,14 +254,22 @@ export const en = {
   yourself: "Yourself",
   exactTime: "Exact time, in UTC",
   toldBy: (issuer: Html) => html`according to ${issuer}`,
-  doneAt: (target: Html) => html`At ${target}`,
+  at: (target: Html) => html`at ${target}`,
+  /** The word before each entry. */
+  sorts: {
+    access: "Access",
+    gift: "Allowed",
+    refusal: "Refused",
+    ending: "Ended",
+    session: "Sign-in",
+  },
   /** What the agent did that acted last, which is named above it. */
   done: {
-    token_given: "Received access to what you allowed.",
-    acted: "Acted in your name.",
-    acted_as_you: "Acted as you, without being named itself.",
+    token_given: "Got access in your name.",
+    acted: "Got access in your name.",
+    acted_as_you: "Got access as you, without being named itself.",
     grant_redeemed: "Came from another company with a grant in your name, and was let in.",
-    refused: "Wanted to act in your name, and was refused.",
+    refused: "Wanted access in your name.",
     you_refused: "You refused it.",
     allowed: "You gave it permission.",
     allowed_by_others: "An administrator gave it permission in your name.",

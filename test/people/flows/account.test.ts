@@ -202,7 +202,7 @@ test("HTTP-D-55, PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded 
     shown,
   );
   assert.ok(
-    /spiffe:\/\/td\.example\/agents\/asking \+ \d\d:\d\d UTC An administrator gave it permission in your name\./u.test(
+    /spiffe:\/\/td\.example\/agents\/asking Allowed \d\d:\d\d UTC read your notes, at Notes \(notes\.example\) An administrator gave it permission in your name\./u.test(
       shown,
     ),
     shown,
@@ -216,7 +216,9 @@ test("HTTP-D-55, PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded 
   const after = shownBy((await browser.get("/account")).text);
   assert.ok(after.includes("You allow nothing to any program at present."), after);
   assert.ok(
-    /spiffe:\/\/td\.example\/agents\/asking – \d\d:\d\d UTC You took back its permission\./u.test(after),
+    /spiffe:\/\/td\.example\/agents\/asking Ended \d\d:\d\d UTC read your notes, at Notes \(notes\.example\) You took back its permission\./u.test(
+      after,
+    ),
     after,
   );
 });
@@ -234,15 +236,15 @@ test("HTTP-D-59, PAGE-D-15, PAGE-D-31 what was done in the name of a user is sho
   const [sorting, filing] = [workload("agents/sorting"), workload("agents/filing")];
   const order = [
     // By agent, and of each the newest first.
-    `${filing} ×`,
-    `Wanted to act in your name, and was refused. The rules of this service do not permit it. At Notes (notes.example) On behalf of Web app Details`,
-    `Acted in your name. At Desk (desk.example): read your notes; change your notes On behalf of sorting (td.example) Details`,
-    `${sorting} »`,
-    `Acted in your name. At Desk (desk.example): read your notes; change your notes On behalf of Web app Details`,
-    "Web app ID: web-app ›",
-    "Received access to what you allowed. At Notes (notes.example)",
+    `${filing} Refused`,
+    `at Notes (notes.example) Wanted access in your name. The rules of this service do not permit it. Handed on: You Web app filing (td.example) Details`,
+    `read your notes; change your notes, at Desk (desk.example) Got access in your name. Handed on: You sorting (td.example) filing (td.example) Details`,
+    `${sorting} Access`,
+    `read your notes; change your notes, at Desk (desk.example) Got access in your name. Handed on: You Web app sorting (td.example) Details`,
+    "Web app ID: web-app Access",
+    "at Notes (notes.example) Got access in your name.",
     "You gave it permission.",
-    "Yourself ·",
+    "Yourself Sign-in",
     "You signed in here.",
   ];
   let at = 0;
@@ -342,7 +344,8 @@ test("PAGE-D-30 a user reads times in the zone of their account, with UTC in the
   assert.match(shownBy(page.text), /Times are those of Pacific\/Kiritimati\./);
   // Fourteen hours ahead, so that the two are never the same hour.
   const [, title = "", hour] =
-    /title="([^"]*)">(\d\d):\d\d<\/time><\/span> You signed in here/.exec(page.text) ?? [];
+    /title="([^"]*)">(\d\d):\d\d<\/time><\/span><div>\s*<p class="hint">You signed in here/.exec(page.text) ??
+    [];
   assert.match(title, /^\d{4}-\d\d-\d\dT.*Z$/);
   assert.equal(Number(hour), (new Date(title).getUTCHours() + 14) % 24);
   await browser.get("/account?from=2026-01-01&to=2026-01-01");

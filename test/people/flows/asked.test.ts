@@ -159,7 +159,7 @@ test("HTTP-D-49, PAGE-D-25, RFC8693-4.1-5 the page names every actor between the
   const refused = await ask({ path: "agents/booking", target: "https://api.example", own });
   const next = await browser.get(linkIn(refused));
   const shown = shownBy(next.text);
-  assert.ok(shown.includes("On behalf of planner (td.example) "), shown);
+  assert.ok(shown.includes("Handed on: You planner (td.example) "), shown);
   assert.ok(shown.includes(`by id ${PLANNER} ${workload("agents/booking")} `), shown);
   assert.match(shown, /At https:\/\/api\.example \(api\.example\) it asks to trips\.read trips\.book/);
   await browser.decide(next);
@@ -284,19 +284,19 @@ test("PAGE-D-15, PAGE-D-23 the account page shows what was asked, given and refu
   await browser.decide(page);
   const second = await browser.get(linkIn(await ask({ user: "tom", path: "agents/booking" })));
   await browser.decide(second, { decision: "refuse" });
-  const refused = "Wanted to act in your name, and was refused.";
+  const refused = "Wanted access in your name.";
   // AUDIT-D-13: what was asked is told by what the user answered.
   await ask({ user: "tom", path: "agents/booking" });
   assert.ok(!shownBy((await browser.get("/account")).text).includes(refused));
   await ask({ user: "tom", path: "agents/quiet", target: "https://api.example" });
   const account = shownBy((await browser.get("/account")).text);
   for (const part of [
-    `${workload("agents/booking")} ×`,
+    `${workload("agents/booking")} Refused`,
     "You refused it.",
-    `${PLANNER} +`,
+    `${PLANNER} Allowed`,
     "You gave it permission.",
     refused,
-    "At the booking agent: read your trips; book trips for you",
+    "read your trips; book trips for you, at the booking agent",
   ]) {
     assert.ok(account.includes(part), `${part}: ${account}`);
   }
@@ -392,7 +392,7 @@ test("AUDIT-D-13 requests after a refusal are counted, and told by the event tha
   for (let round = 0; round < 3; round++) assert.equal(linkIn(await ask({ user })), link);
   assert.equal((await service.events()).length, before);
   const account = shownBy((await browser.get("/account")).text);
-  assert.ok(!account.includes("Wanted to act in your name, and was refused."), account);
+  assert.ok(!account.includes("Wanted access in your name."), account);
   await browser.decide(await browser.get(link));
   assert.partialDeepStrictEqual(askedOf(await last("consent.recorded")), { count: 3 });
 });
@@ -709,7 +709,7 @@ test("PAGE-D-23 a consent that was given in another way meanwhile leaves nothing
 
 test("WCAG-2.2.1-1, PAGE-D-23 the time of the page is told and can be renewed ten times", async () => {
   const { browser, page } = await pageOf(linkIn(await ask({ user: "sven" })), "sven");
-  assert.match(shownBy(page.text), /(9|10) minutes left\./);
+  assert.match(shownBy(page.text), /(9|10) minutes left to decide\./);
   const more =
     /href="([^"]*renew=1)"/.exec(page.text)?.[1]?.replaceAll("&#38;", "&") ?? assert.fail("no link");
   for (let round = 1; round <= 10; round++) {

@@ -107,8 +107,8 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
     "trips.book",
     "Lasts until today",
     `Agents that may help Bbooking (td.example) ID: ${BOOKING}`,
-    "In all, access is given 20 times at most, for a short time each.",
-    "It may pass through at most 2 agents in a row",
+    "Access 20 times at most, for all agents together",
+    "Handed on through 2 agents in a row at most",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -210,7 +210,7 @@ test("JOB-D-4, JOB-D-5 the page of a job says what its agent may do without it, 
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /Even without this job it may act at the booking agent the booking agent: read your trips/,
+    /Even without this job it may act at the booking agent read your trips, at the booking agent/,
   );
   const { page: none } = await pageOf(await asking({ title: "book" }, { ...asked, user: "tom" }), "tom");
   assert.ok(!shownBy(none.text).includes("Without this job"));
@@ -263,9 +263,9 @@ test("JOB-D-5 the page says that no other agent may take part, and what a rule g
     await asking({ title: "a", agents: [PLANNER] }, { user: "gus" }),
     "gus",
   );
-  assert.match(shownBy(alone.text), /No other agent may take part\./);
+  assert.match(shownBy(alone.text), /With no other agent/);
   const { page: open } = await pageOf(await asking({ title: "a" }, { user: "hal" }), "hal");
-  assert.ok(!shownBy(open.text).includes("No other agent may take part"));
+  assert.ok(!shownBy(open.text).includes("With no other agent"));
   const targets = ["booking-agent", "https://api.example"];
   const asked = { user: "rita", path: "crew/weather", scope: "trips.book" };
   const { page } = await pageOf(
@@ -279,10 +279,13 @@ test("JOB-D-5, JOB-D-23 page, account and report say by which rules the agent go
   const asked = { user: "rita", path: "crew/weather", scope: "trips.book" };
   const { browser, page } = await pageOf(await asking({ title: "Watch the weather" }, asked), "rita");
   const words =
-    /What it may do without this job, without asking you:? .*api\.example.* trips\.read The operator of this service set that up, and it does not end with the job\./;
+    /What it may do without this job, without asking you: trips\.read, at .*api\.example.* The operator of this service set that up, and it does not end with the job\./;
   assert.match(shownBy(page.text), words);
   await browser.decide(page);
-  assert.match(shownBy((await browser.get("/account")).text), words);
+  assert.match(
+    shownBy((await browser.get("/account")).text),
+    /Stopping the job does not end: [^:]*: trips\.read, at .*api\.example.*\. Only [^.]*\S* can end this\./,
+  );
   const { id } = (await last("job.approved")).job as { id: string };
   const ended = await end(id);
   assert.deepEqual(((ended.body.job as JsonObject).outside as JsonObject).rules, [
@@ -565,7 +568,7 @@ test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in 
   const living = await browser.get("/account");
   assert.match(
     shownBy(living.text),
-    /Who may act for you P .*planner Job “Trip planner” At .* it may .*Stop this job/,
+    /Who may act for you P .*planner Job “Trip planner” .* At .* it may .*Stop this job/,
   );
   assert.ok(!living.text.includes('name="consent"'));
   const [, token = ""] =

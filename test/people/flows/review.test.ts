@@ -347,7 +347,7 @@ test("PAGE-D-4, PROD-2.6-4 of many clicks at once each that gives a code has rec
 
 test("WCAG-2.2.1-1, PAGE-D-4 the time of a page is told and can be renewed ten times", async () => {
   const { browser, answer } = await page();
-  assert.match(shownBy(answer.text), /(9|10) minutes left\./);
+  assert.match(shownBy(answer.text), /(9|10) minutes left to decide\./);
   const more =
     /href="([^"]*renew=1)"/.exec(answer.text)?.[1]?.replaceAll("&#38;", "&") ?? assert.fail("no link");
   let next = more;

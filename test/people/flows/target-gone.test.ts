@@ -83,7 +83,7 @@ test("PAGE-D-34 of a target that leaves the configuration and comes back, exchan
   const account = async () => shownBy((await browser.get("/account")).text);
   assert.match(
     await account(),
-    new RegExp(`Job “Trip” At ${API} .* it may .*At ${API} .* it may .*Take back`),
+    new RegExp(`Job “Trip” .*At ${API} .* it may .*At ${API} .* it may .*Take back`),
   );
   const before = readFileSync(service.configFile, "utf8");
 

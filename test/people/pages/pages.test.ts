@@ -148,15 +148,15 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
     "asks to act for you ID: spiffe://td.example/agents/booking",
     "Example Corporation says: Books what you chose. ",
     "Who answers for it Travel desk, travel@example.com",
-    "On behalf of planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) ",
+    "Handed on: You planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) Booking agent ",
     "Who works for whom, by id spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (according to as.partner.example) Booking agent (spiffe://td.example/agents/booking)",
     "Signed in as alice@company.example (Alice Example) Not you?",
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
-    "Lasts until February 19, 2027",
-    "You can take it back in your account.",
-    "You allow what you tick. The marked box comes with it.",
-    "sorting (td.example) may then do what you allow, too, without asking again. spiffe://td.example/agents/sorting",
+    "Lasts until February 19, 2027 Take back in your account, at any time ",
+    "Only what you tick is allowed.",
+    "“Allow” also means: sorting (td.example) may do what you tick, too, without asking you again.",
+    "These may act for you without asking spiffe://td.example/agents/sorting",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -346,8 +346,8 @@ test("WCAG-3.3.1-1, WCAG-2.4.2-1 a missing box is named, in the title too, with 
 });
 
 test("WCAG-2.2.1-1 the time is told, and more of it is a link while there is more", () => {
-  assert.match(consent(), /9 minutes left\. More time/);
-  assert.match(consent({ minutesLeft: 1, renewable: false }), /1 minute left\. (?!More)/);
+  assert.match(consent(), /9 minutes left to decide\. More time/);
+  assert.match(consent({ minutesLeft: 1, renewable: false }), /1 minute left to decide\. (?!More)/);
 });
 
 // --- details ------------------------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ const toldIn = (fields: Omit<Detail, "type">): readonly string[] =>
       ],
     });
     return (
-      /(?:Payments|Zahlungen):.*?(?= Lasts| Gilt)/.exec(
+      /(?:Payments|Zahlungen):.*?(?= “Allow”| „Erlauben“)/.exec(
         shownBy(writtenIn(texts, page)).replace(/\s/g, " "),
       )?.[0] ?? ""
     );
@@ -436,7 +436,10 @@ test("RAR-D-9, PAGE-D-10 the only object of a type stands in the box of the perm
     /<input type="hidden" name="detail" value="0">/,
   );
   const shown = legendsOf("ask-bounded").replace(/\s/g, " ");
-  assert.match(shown, /which your company pays Only within: Payments: in total up to EUR 500\.00; to “TAP/);
+  assert.match(
+    shown,
+    /which your company pays Only within this limit: Payments: in total up to EUR 500\.00; to “TAP/,
+  );
   assert.match(shown, /“Rome\\u\{202e\}\\u\{201d\} <b>x<\/b>” \(contains unusual characters\)/);
 });
 
@@ -446,7 +449,7 @@ test("RAR-D-9 an object that limits several permissions, or none that is shown, 
   for (const governs of [["trips.read", "trips.book"], [], ["trips.other"]]) {
     const at = [{ ...own, limits: [{ box: "0", type: "budget", governs, detail }] }];
     const shown = shownBy(english(askPage({ ...ASK, at })));
-    assert.match(shown, /which your company pays Only within: Budget Everything above /);
+    assert.match(shown, /which your company pays Only within this limit: Budget Everything above /);
   }
 });
 
@@ -462,42 +465,45 @@ test("PAGE-D-35 at a target of whose permissions the one that asks gets a part, 
 
 test("PAGE-D-6, PAGE-D-45 agents that may act further are named in plain sight, three at most, and counted where names are long", () => {
   const told = (agents: readonly ShownParty[], language = 0): string =>
-    /(?<=<div class="warning"><details><summary>).*?(?=<\/summary>)/
+    /(?<=<div class="also">.*?<li>).*?(?=<\/li>)/
       .exec(writtenIn(LANGUAGES[language] ?? assert.fail(), askPage({ ...ASK, agents })))?.[0]
       .replaceAll(/<[^>]*>/g, "") ?? "";
   const of = (...titles: string[]) => titles.map((title) => named(`id-${title}`, title));
-  const last = "may then do what you allow, too, without asking again.";
+  const last = "may do what you tick, too, without asking you again.";
   assert.equal(told(of("Crew")), `Crew ${last}`);
   assert.equal(told(of("A", "B", "C", "D")), `A, B, C and 1 other agent ${last}`);
-  assert.equal(told(of("A", "B"), 1), "A und B dürfen das Erlaubte dann auch tun, ohne Rückfrage.");
+  assert.equal(told(of("A", "B"), 1), "A und B dürfen auch tun, was Sie ankreuzen, ohne Rückfrage.");
   const long = { id: `spiffe://${"td.".repeat(80)}example/agent` };
   assert.equal(told([long, long]), `2 agents ${last}`);
   assert.equal(told([{ id: "spiffe://td.example/crew/*" }]), `crew/* (td.example) ${last}`);
 });
 
-test("JOB-D-16, PAGE-D-27, PAGE-D-35 all that the click brings without a tick stands in one box right above the buttons, each in a sentence, after the bounds of the job", () => {
+test("JOB-D-16, PAGE-D-27, PAGE-D-35 all that the click brings without a tick stands in one box beneath the boxes to tick, each in a sentence, before the bounds of the job", () => {
   const shown = legendsOf("consent-bounded").replaceAll(/\s+/g, " ");
   assert.match(
     shown,
-    /“Plan the trip to Rome” Services You allow what you tick\. The marked box comes with it\. /,
+    /“Plan the trip to Rome” Permissions You allow what you tick, and what “Allow” also means below\. /,
   );
   assert.match(
     shown,
-    /Everything above, with 1 agent Lasts until today, 03:05 \(in 2 h 5 min\) \. You can take it back in your account, but Trips \(api\.example\) may go on after that\. What you allow counts in this job alone\. In all, access is given 50 times at most, for a short time each\. .* Even without this job it may act at Notes \(notes\.example\), Archive \(archive\.example\) .* It also gets: Weather \(weather\.example\): read the weather\. Refuse Allow/,
+    /Everything above, with 1 agent “Allow” also means: It also gets: read the weather, at Weather \(weather\.example\)\. Lasts until today, 03:05 \(in 2 h 5 min\) Take back in your account, at any time, but Trips \(api\.example\) may go on after that Only for this job Access 50 times at most, for all agents together Handed on through 3 agents in a row at most Even without this job it may act at Notes \(notes\.example\), Archive \(archive\.example\) .* Refuse Allow/,
   );
 });
 
-test("PAGE-D-35 the share of an agent says by which tick it gets it, and what it gets beside that begins with Also gets", () => {
+test("PAGE-D-35 the share of an agent says by which tick it gets it, and what it gets beside that is said to be extra", () => {
   const shown = legendsOf("ask-job-three").replaceAll(/\s+/g, " ");
-  assert.match(shown, /booking Gets all that you tick above\. /);
-  assert.match(shown, /sorting Gets, of what you tick: Trips \(api\.example\): read your trips\. TD/);
+  assert.match(shown, /booking May do all that you tick above\. /);
   assert.match(
     shown,
-    /desk Gets: Notes \(notes\.example\): read your notes \(only with this tick\)\. Everything/,
+    /sorting May do only this, if you tick it above: read your trips, at Trips \(api\.example\)\. TD/,
+  );
+  assert.match(
+    shown,
+    /desk Extra permission, with this tick: read your notes, at Notes \(notes\.example\)\. Everything/,
   );
   assert.match(
     legendsOf("consent-bounded").replaceAll(/\s+/g, " "),
-    /read your trips\. Also gets: Notes \(notes\.example\): read your notes \(only with this tick\)\. /,
+    /read your trips, at Trips \(api\.example\)\. Extra permission, with this tick: read your notes, at Notes \(notes\.example\)\. /,
   );
 });
 
@@ -516,8 +522,8 @@ test("PAGE-D-30, PAGE-D-31 what was done is told by the days of the user's zone,
   const part = shown.slice(shown.indexOf("November 22, 2026"), shown.indexOf("Newest entries"));
   assert.equal(
     part.replaceAll("\u202f", " "),
-    "November 22, 2026 Planner ID: planner » 02:00 Acted in your name. crew » 00:00 Acted in your name. " +
-      "November 21, 2026 Planner ID: planner » 23:00 Acted in your name. crew » 21:00 Acted in your name. ",
+    "November 22, 2026 Planner ID: planner Access 02:00 Got access in your name. crew Access 00:00 Got access in your name. " +
+      "November 21, 2026 Planner ID: planner Access 23:00 Got access in your name. crew Access 21:00 Got access in your name. ",
   );
 });
 
@@ -527,9 +533,9 @@ test("JOB-D-3, PAGE-D-34 a line about a job has its title in quotation marks, an
     const shown = shownBy(english(accountPage({ ...ACCOUNT, zone: "UTC", events: [event] })));
     return shown.slice(shown.indexOf("Yourself") + 9, shown.indexOf(" Newest"));
   };
-  assert.equal(told("job_approved", "Trip"), "+ 00:00 You approved a job: “Trip”");
-  assert.equal(told("job_stopped"), "– 00:00 You stopped a job.");
-  assert.equal(told("token_given"), "› 00:00 Received access to what you allowed.");
+  assert.equal(told("job_approved", "Trip"), "Allowed 00:00 You approved a job: “Trip”");
+  assert.equal(told("job_stopped"), "Ended 00:00 You stopped a job.");
+  assert.equal(told("token_given"), "Access 00:00 Got access in your name.");
 });
 
 test("PAGE-D-36 the bars of a day, one of accesses beneath one of refusals, are as high as both, to a twenty-fourth of the highest day", () => {
@@ -543,13 +549,12 @@ test("PAGE-D-36 the bars of a day, one of accesses beneath one of refusals, are 
   assert.match(styleOf(ACCENT), /\.b23\{height:2\.875rem\}/);
 });
 
-test("PAGE-D-31, WCAG-1.4.1-1 acts, accesses, gifts, refusals and endings have each a sign, a form and words of their own", () => {
+test("PAGE-D-31, WCAG-1.4.1-1 accesses, gifts, refusals and endings have each a word and a colour", () => {
   const elements = elementsOf(parseMarkup(english(accountPage(ACCOUNT))));
   const signs = elements.filter(({ attributes }) => attributes.get("class")?.startsWith("sign "));
   const forms = new Map(signs.map((one) => [one.attributes.get("class"), textOf(one)]));
-  assert.equal(forms.size, 6);
-  assert.equal(new Set(forms.values()).size, 6);
-  for (const { attributes } of signs) assert.equal(attributes.get("aria-hidden"), "true");
+  assert.equal(forms.size, 5);
+  assert.equal(new Set(forms.values()).size, 5);
 });
 
 test("PAGE-D-32, PAGE-D-30 the account page tells the end of a job and of a consent, and the last use, as times of a near day", () => {
@@ -575,7 +580,7 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
   const shown = shownBy(page);
   assert.match(
     shown,
-    /P Planner ID: spiffe:\S+planner Job “Book the trip to Lisbon” .*Agents that may help: Booking agent .*Stop this job.*Who works for whom, by id Web app \(web-app\) Planner \(spiffe/,
+    /P Planner ID: spiffe:\S+planner Job “Book the trip to Lisbon” .*Agents that may help Booking agent .*Stop this job.*Who works for whom, by id Web app \(web-app\) Planner \(spiffe/,
   );
   const consents = (text: string): number => text.split('name="consent"').length - 1;
   const [first = "", second = ""] = page.split("<bdi>Other</bdi>");
@@ -584,13 +589,16 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
 });
 
 test("JOB-D-23, PAGE-D-36 the card of a job says where its agents may act beside it, and says nothing where they may not", () => {
-  const told = /Also allowed separately\. Stopping the job does not end it: (.*?) Stop this job/;
+  const told = /Stopping the job does not end: (.*?) Stop this job/;
   assert.equal(
     told.exec(legendsOf("account-story").replaceAll(/\s+/g, " "))?.[1],
-    "Planner: Weather (weather.example) (ask the operator to end it) Booking agent: Trips (api.example) (take it back in its own card)",
+    "Planner: read the weather where you are, at Weather (weather.example). Only Example Corporation can end this. Booking agent: Trips (api.example). Take it back in its own card.",
   );
+  const left = /can end: Planner: Weather \(weather\.example\)\./;
+  assert.match(legendsOf("account-story"), left);
   const jobs = ACCOUNT.jobs.map((job) => ({ ...job, beside: [] }));
-  assert.doesNotMatch(shownBy(english(accountPage({ ...ACCOUNT, jobs, allowed: [] }))), /Also allowed/);
+  const without = shownBy(english(accountPage({ ...ACCOUNT, jobs, allowed: [] })));
+  assert.doesNotMatch(without, /Stopping the job does not end|can end/);
 });
 
 test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a single one is told as it is; what is alike is one line with its times", () => {
@@ -603,14 +611,17 @@ test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a si
   });
   const told = (events: readonly EventView[]): string =>
     shownBy(english(accountPage({ ...ACCOUNT, zone: "UTC", events }))).replace(
-      /^.* Planner ID: planner (?=[×»])/,
+      /^.* Planner ID: planner (?=Refused|Access)/,
       "",
     );
   assert.match(
     told([at(9, "refused"), at(8, "acted"), at(7, "refused")]),
-    /^× 07:00 – 09:00 Wanted to act in your name, and was refused 2 times\. You have not allowed that\. Details × 09:00 , 07:00 Wanted .* » 08:00 Acted/,
+    /^Refused 07:00 – 09:00 Wanted access in your name 2 times\. You have not allowed that\. Details Refused 09:00 , 07:00 Wanted .* Access 08:00 Got/,
   );
-  assert.match(told([at(8, "acted"), at(7, "refused")]), /^» 08:00 Acted in your name\. × 07:00 Wanted/);
+  assert.match(
+    told([at(8, "acted"), at(7, "refused")]),
+    /^Access 08:00 Got access in your name\. Refused 07:00 Wanted/,
+  );
 });
 
 test("PAGE-D-36 a week counts accesses and refusals by the days of the reader, also across a change of the clocks", () => {
@@ -669,7 +680,7 @@ test("PAGE-D-37 a party that was not checked has a question mark, and letters ar
   assert.equal(found.get("An unverified program"), "?");
   assert.equal(found.get("claude.ai"), "C");
   assert.equal(found.get("sorting (td.example)"), "S");
-  assert.equal(new Set(DISCS).size, 6);
+  assert.equal(new Set(DISCS).size, 12);
   for (const ground of DISCS) assert.ok(contrast("#ffffff", ground) >= 4.5, ground);
 });
 
@@ -693,7 +704,7 @@ test("DTR-D-13, PAGE-D-32 a question on the account page says what it asks, unti
   const page = english(accountPage(ACCOUNT));
   assert.match(
     shownBy(page),
-    /At Notes \(notes\.example\) it asks to read your notes change your notes, which your team can read Lasts until February 19, 2027 \. 42 minutes left\. Look at it and decide/,
+    /At Notes \(notes\.example\) it asks to read your notes change your notes, which your team can read Lasts until February 19, 2027 \. 42 minutes left to decide\. Look at it and decide/,
   );
   assert.match(page, /<a href="https:\/\/as\.example\/ask\?r=question" aria-describedby="asked-0">/);
   assert.doesNotMatch(page, /name="decision"/);
@@ -712,10 +723,9 @@ test("REFRESH-D-7 what may have been stolen stands before all else that is allow
 
 test("JOB-D-5 what the agent may do without the job is told, folded, since the click gives none of it", () => {
   const shown = english(SAMPLES["consent-bounded"] ?? assert.fail());
-  const [folded = ""] =
-    /<details class="row"><summary><span>Even without this job.*?<\/details>/s.exec(shown) ?? [];
+  const [folded = ""] = /<details><summary>Even without this job.*?<\/details>/s.exec(shown) ?? [];
   assert.match(folded, /read your notes.*without asking you:/s);
-  assert.match(shown.replace(folded, ""), /It also gets: .*read the weather/s);
+  assert.match(shown.replace(folded, ""), /It also gets: read the weather/s);
 });
 
 test("PAGE-D-31 days that are turned are told at their fields, and nothing about what is on record", () => {
@@ -737,11 +747,11 @@ test("PAGE-D-41 the operator's logo of an agent stands in place of its disc, and
 
 test("PAGE-D-37 an agent has the same disc where it asks, where it would take part and on the account page", () => {
   const discsIn = (page: Page | undefined): readonly string[] =>
-    [...english(page ?? assert.fail()).matchAll(/<span class="(disc d\d)" aria-hidden="true">([^<]*)</g)].map(
-      ([, look, letters]) => `${look} ${letters}`,
-    );
+    [
+      ...english(page ?? assert.fail()).matchAll(/<span class="(disc d\d+)" aria-hidden="true">([^<]*)</g),
+    ].map(([, look, letters]) => `${look} ${letters}`);
   const [own = assert.fail()] = discsIn(askPage(ASK));
-  assert.match(own, /^disc d\d BA$/);
+  assert.match(own, /^disc d\d+ BA$/);
   assert.deepEqual(discsIn(SAMPLES["ask-job"])[1], own);
   assert.ok(discsIn(accountPage(ACCOUNT)).some((one) => one.endsWith(" C")));
   assert.deepEqual(discsIn(consentPage(CONSENT)), [
@@ -753,11 +763,11 @@ test("PAGE-D-37 an agent has the same disc where it asks, where it would take pa
 test("PAGE-D-17 a small number of accesses is spelled out in German, in the singular and the plural", () => {
   const [, german = assert.fail()] = LANGUAGES;
   assert.deepEqual(
-    [1, 3, 20].map((most) => german.jobTokens(most)),
+    [1, 3, 20].map((most) => german.jobTokens(most)[1]),
     [
-      "Insgesamt nur ein Zugriff, für kurze Zeit.",
-      "Insgesamt höchstens drei Zugriffe, jeweils für kurze Zeit.",
-      "Insgesamt höchstens 20 Zugriffe, jeweils für kurze Zeit.",
+      "höchstens einmal, alle Agenten zusammen",
+      "höchstens dreimal, alle Agenten zusammen",
+      "höchstens 20-mal, alle Agenten zusammen",
     ],
   );
 });
@@ -871,10 +881,10 @@ for (const scheme of ["light", "dark"] as const) {
   });
 }
 
-test("PAGE-D-17, JOB-D-5 how many agents may act one for another is a whole sentence in both languages, for one too", () => {
-  const told = LANGUAGES.map((texts) => [texts.jobDepth(1), texts.jobDepth(2)]);
+test("PAGE-D-17, JOB-D-5 how many agents may act one for another is told in both languages, for one too", () => {
+  const told = LANGUAGES.map((texts) => [1, 2].map((most) => texts.jobDepth(most).join(" ")));
   assert.deepEqual(told, [
-    ["It may not be passed on to another agent.", "It may pass through at most 2 agents in a row."],
-    ["Kein anderer Agent darf daran arbeiten.", "Höchstens zwei Agenten hintereinander."],
+    ["Handed on to no other agent", "Handed on through 2 agents in a row at most"],
+    ["Weitergabe an keinen anderen Agenten", "Weitergabe über höchstens zwei Agenten hintereinander"],
   ]);
 });
