@@ -7,6 +7,7 @@ import { onTrail } from "./audit/copy.ts";
 import { type Files, verifyExport } from "./audit/export.ts";
 import { exportTrail } from "./audit/make-export.ts";
 import { retireLog } from "./audit/retire.ts";
+import { SUMMARY_FORMATS, summaryAs } from "./audit/summary.ts";
 import { FORMATS, showEvents, showLineage, verifyLogs } from "./audit/trail.ts";
 import { type Command, onFiles, onStore, onStoredTrail } from "./command.ts";
 import { readFormat } from "./formats.ts";
@@ -87,8 +88,10 @@ function print(given: CommandArguments): Result<Command, string> {
   const format = readFormat(given, FORMATS);
   if (!format.ok) return format;
   const filters = filtersOf(given);
+  const isSummary = given.has("summary");
+  if (isSummary && limit !== undefined) return err("--summary counts all events, and takes no --limit");
   if (jti !== undefined) {
-    if (filters.size > 0 || (log ?? limit) !== undefined)
+    if (filters.size > 0 || isSummary || (log ?? limit) !== undefined)
       return err("--jti can only be combined with --format");
     return onTrail(given, onStoredTrail, (auditor) => showLineage(auditor, jti, format.value));
   }
@@ -96,8 +99,15 @@ function print(given: CommandArguments): Result<Command, string> {
   if (!filter.ok) return filter;
   const last = readWhole(given, "limit");
   if (!last.ok) return last;
-  const asked = defined<JsonObject>({ ...recorded(filters), log, limit: last.value });
+  const groups = readFormat(given, SUMMARY_FORMATS);
+  const summary = isSummary && groups.ok ? summaryAs(groups.value) : undefined;
+  const asked = defined<JsonObject>({
+    ...recorded(filters),
+    log,
+    limit: last.value,
+    summary: isSummary || undefined,
+  });
   return onTrail(given, onStoredTrail, (auditor) =>
-    showEvents(auditor, filter.value, { log, limit: last.value, format: format.value, asked }),
+    showEvents(auditor, filter.value, { log, limit: last.value, format: format.value, summary, asked }),
   );
 }

@@ -60,7 +60,7 @@ const AUDIT: CommandUsage = {
   name: "audit",
   summary: "prints, exports and verifies the audit trail, and ends the log of an instance",
   forms: {
-    [`[${namesOf(FILTER_OPTIONS)} log limit jti format json from config]`]:
+    [`[${namesOf(FILTER_OPTIONS)} log limit jti summary format json from config]`]:
       "prints all events, or those that the options choose, oldest first",
     "export DIR [since until from config]":
       "writes the trail, its checkpoints, their public keys and the policies that decided into a new or empty folder, to be verified elsewhere",
@@ -73,6 +73,7 @@ const AUDIT: CommandUsage = {
     ...FILTER_OPTIONS,
     "log NAME": "the log of one instance",
     "limit N": "the last N events",
+    summary: "counts the events by day, agent, outcome, reason and question, in place of printing them",
     "jti JTI": "the events of a token and of its ancestors; can be combined with --format and --config only",
     "format FORMAT": "text, ndjson (each event as it is stored) or csv (for spreadsheets)",
     json: "the same as --format ndjson; each result as one JSON object a line",

@@ -1,4 +1,4 @@
-/** `mandate policy replay` over the trail of a service that was asked for tokens of every kind that a machine gets. */
+/** What commands make of the trail of a service that was asked for tokens of every kind that a machine gets. */
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -246,6 +246,36 @@ test("IMPACT-D-3 what nothing names is refused, and so are words that do not fit
     assert.equal(code, 2, words.join());
     assert.match(err, says);
   }
+});
+
+// --- summary ----------------------------------------------------------------------------------------------------
+
+test("AUDIT-D-19 a summary counts what was refused by day, agent, reason and question", async () => {
+  const run = (...words: string[]) =>
+    runCommandLine(["audit", "--summary", "--outcome", "deny", "--config", configFile, ...words]);
+  const denied = eventsIn(exported).filter(({ outcome }) => outcome === "deny");
+  const { code, out } = await run("--format", "ndjson");
+  assert.equal(code, 0);
+  const rows: JsonObject[] = linesOf(out).map((line) => JSON.parse(line));
+  const sum = rows.reduce((total, { count }) => total + Number(count), 0);
+  assert.equal(
+    sum,
+    denied.reduce((total, { count = 1 }) => total + Number(count), 0),
+  );
+  const of = rows.filter(({ agent, target }) => agent === workload("clerk") && target === API);
+  assert.deepEqual(
+    of.map(({ question, outcome, reason, subjects, count }) => [question, outcome, reason, subjects, count]),
+    [["delegation", "deny", "target_not_allowed", 1, 1]],
+  );
+  const text = await run();
+  assert.match(linesOf(text.out)[0] ?? "", /^\d{4}-\d\d-\d\d \d+ deny \w+ .*last=\d{4}-/);
+  const csv = await run("--format", "csv");
+  assert.match(csv.out, /^day,count,outcome,reason,agent,question,target,scope,subjects,last\r\n/);
+  for (const more of [
+    ["--limit", "3"],
+    ["--jti", "x"],
+  ])
+    assert.equal((await run(...more)).code, 2);
 });
 
 // --- what is not as it was recorded -----------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import { asCsv, type Format, type Formats } from "../formats.ts";
 import { eventLine, jsonLine, titlesOf, word } from "../text.ts";
 import { type Auditor, recordLook, trailOf } from "./copy.ts";
 import { checkArchived } from "./policies.ts";
+import type { Summary } from "./summary.ts";
 
 const PAGE = 1000;
 
@@ -60,6 +61,8 @@ type Listed = {
   /** The number of matching events that are printed at most, the last ones. */
   limit: number | undefined;
   format: Format<AuditRecord>;
+  /** What the events are counted in, in place of their lines. */
+  summary: Summary | undefined;
   /** The options, as they are recorded. */
   asked: JsonObject;
 };
@@ -74,7 +77,7 @@ const NO_EVENT =
 export async function showEvents(
   auditor: Auditor,
   { holds, lineageOf, ...filter }: EventFilter,
-  { log, limit, format, asked }: Listed,
+  { log, limit, format, summary, asked }: Listed,
 ): Promise<number> {
   const { print, printError } = auditor;
   const store = trailOf(auditor);
@@ -87,7 +90,7 @@ export async function showEvents(
   await recordLook(auditor, { command: "audit", ...asked });
   const spans = spansOf(logs).filter((span) => span.log === (log ?? span.log));
   const query = { ...filter, spans, newestFirst: limit !== undefined };
-  if (format.header !== undefined) print(format.header);
+  if (format.header !== undefined && summary === undefined) print(format.header);
   const kept: AuditRecord[] = [];
   let found = 0;
   let left = limit ?? Number.POSITIVE_INFINITY;
@@ -97,7 +100,8 @@ export async function showEvents(
       defined<AuditQuery>({ ...query, after, limit: Math.min(left, PAGE) }),
       holds,
     );
-    if (limit === undefined) for (const event of page.shown) print(format.line(event, titles));
+    if (summary !== undefined) for (const event of page.shown) summary.take(event);
+    else if (limit === undefined) for (const event of page.shown) print(format.line(event, titles));
     else kept.push(...page.shown);
     found += page.shown.length;
     if (page.next === undefined) break;
@@ -105,6 +109,7 @@ export async function showEvents(
     after = page.next;
   }
   for (const event of kept.toReversed()) print(format.line(event, titles));
+  for (const line of summary?.lines(titles) ?? []) print(line);
   if (found === 0) printError(asked.request === undefined ? "No event matches." : NO_EVENT);
   return EXIT.done;
 }
