@@ -216,7 +216,10 @@ const EXPLAIN: CommandUsage = {
     json: "the answer as one JSON object",
     ...CONFIG,
   },
-  notes: ["The question is one as POST /policy/explain accepts it. The audit trail records it."],
+  notes: [
+    "The question is one as POST /policy/explain accepts it. The audit trail records it.",
+    "A refusal of the policy comes with the smallest change that would have allowed it (a rule's member, a consent, a scope, an audience, a registration): a suggestion, which the endpoint does not tell.",
+  ],
   example: "mandate explain question.json",
 };
 

@@ -6,9 +6,11 @@ import { hash } from "../adapters/crypto/hash.ts";
 import { random } from "../adapters/crypto/random.ts";
 import { escapeUnsafe } from "../audit/safe-text.ts";
 import { readJsonFile } from "../config/json-file.ts";
-import { describeExplanation, explain, formatExplanation } from "../flows/explain.ts";
+import { describeExplanation, explainRefusal, formatExplanation } from "../flows/explain.ts";
 import { EXIT } from "../limits/process.ts";
+import { formatSuggestion, showSuggestion } from "../policy/change-words.ts";
 import { parseQuestion } from "../policy/question.ts";
+import { smallestChange } from "../policy/smallest-change.ts";
 import { ok, type Result } from "../result.ts";
 import { operatorEvent, recordAsAdmin } from "./admin-log.ts";
 import { type Admin, type Command, onStore } from "./command.ts";
@@ -48,7 +50,7 @@ async function explainFile(
     clients: openClients(inForce, store.clients),
     clientDocuments: openClientDocuments({ clock, timers, settings: inForce, budget }),
   };
-  const explanation = await explain(ports, question.value);
+  const { explanation, refused } = await explainRefusal(ports, question.value);
   await recordAsAdmin(store, {
     event: {
       ...operatorEvent(settings, "admin.access", describeExplanation(question.value, explanation)),
@@ -57,7 +59,13 @@ async function explainFile(
   });
   const { issued } = explanation;
   const claims = issued === undefined ? [] : JSON.stringify(issued.claims, null, 2).split("\n");
-  const lines = asJson ? [JSON.stringify(explanation)] : [...formatExplanation(explanation), ...claims];
+  // CHANGE-D-2: for the operator, never for the caller, so that the endpoint has none of it.
+  const found = refused && smallestChange(settings.policy, refused);
+  const suggestion = refused === undefined ? [] : formatSuggestion(found);
+  const told = refused === undefined ? explanation : { ...explanation, suggestion: showSuggestion(found) };
+  const lines = asJson
+    ? [JSON.stringify(told)]
+    : [...formatExplanation(explanation), ...suggestion, ...claims];
   for (const line of lines) print(escapeUnsafe(line));
   return issued === undefined ? EXIT.refused : EXIT.done;
 }

@@ -6,6 +6,7 @@ import type { Meant, NotAsked } from "../audit/event.ts";
 import { REASONS } from "../audit/reasons.ts";
 import type { Mode } from "../modes.ts";
 import type { Allowed, Fallen, Trace } from "../policy/access.ts";
+import type { AskedRequest } from "../policy/decision.ts";
 import type { FallenDetail } from "../policy/details.ts";
 import { formatTrace, likeUnknown } from "../policy/explanation.ts";
 import { modeOf, type Question } from "../policy/question.ts";
@@ -59,7 +60,14 @@ export type Issued = {
   binding?: Exclude<Allowed["demand"], "none">;
 };
 
-export async function explain(ports: ExplainPorts, question: Question): Promise<Explanation> {
+export const explain = async (ports: ExplainPorts, question: Question): Promise<Explanation> =>
+  (await explainRefusal(ports, question)).explanation;
+
+/** `refused`: what the policy itself refused, for the operator, who may change it. */
+export async function explainRefusal(
+  ports: ExplainPorts,
+  question: Question,
+): Promise<{ explanation: Explanation; refused?: AskedRequest | undefined }> {
   const mode = modeOf(question);
   const { policy, agents: all } = ports.settings();
   const { digest } = policy;
@@ -82,12 +90,15 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
       notAsked,
     });
   const order = await readQuestion(ports, question);
-  if (!order.ok) return denied({ failure: order.error, trace: [] });
+  if (!order.ok) return { explanation: denied({ failure: order.error, trace: [] }) };
   const disabled = await refuseDisabled(ports, order.value);
-  if (disabled !== undefined) return denied({ failure: disabled, trace: [] });
+  if (disabled !== undefined) return { explanation: denied({ failure: disabled, trace: [] }) };
   const decided = await decideOrder(ports, order.value, ports.clock.nowSeconds());
-  if (!decided.ok)
-    return defined<Explanation>({ ...denied(decided.error), meant: likeUnknown(policy, order.value.access) });
+  if (!decided.ok) {
+    const meant = likeUnknown(policy, order.value.access);
+    const explanation = defined<Explanation>({ ...denied(decided.error), meant });
+    return { explanation, refused: decided.error.asked };
+  }
   const { allowed, token } = decided.value;
   const { rule, consent, demand, trace } = allowed;
   // The `jti` only gives the token its size: there is no token with it.
@@ -96,7 +107,7 @@ export async function explain(ports: ExplainPorts, question: Question): Promise<
   const issued = defined<Issued>({ rule: rule.id, consent: consent?.id, claims, binding });
   const scopes = scopesOfRule(allowed);
   const details = fallenOf(trace.find((one) => one.rule === rule.id));
-  return defined<Explanation>({ mode, agents, digest, trace, scopes, details, issued });
+  return { explanation: defined<Explanation>({ mode, agents, digest, trace, scopes, details, issued }) };
 }
 
 const fallenOf = (of: Trace[number] | undefined): Explanation["details"] =>

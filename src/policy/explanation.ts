@@ -89,3 +89,53 @@ export function likeUnknown(
 }
 
 type Named = Pick<AccessRequest, "target" | "scope">;
+
+// --- the ladder ---------------------------------------------------------------------------------------------------
+
+/** The conditions in the order in which they are judged, each as it reads where it holds. */
+const RUNGS: readonly (readonly [Condition, string, applies?: (asked: AccessRequest) => boolean])[] = [
+  ["actor", "the rule names the caller"],
+  ["subject_issuer", "the issuer of the subject", hasSubject],
+  ["subject", "the subject", hasSubject],
+  ["claims_absent", "the claims of the subject", ({ subject }) => subject?.claims !== undefined],
+  ["subject_token", "the subject token may be exchanged by this caller", hasSubject],
+  ["sign_in", "the sign-in of the user", ({ subject }) => subject?.signIn !== undefined],
+  ["subject_key", "the key of the subject token", ({ subject }) => subject?.boundTo !== undefined],
+  ["job", "the job", ({ job }) => job !== undefined],
+  ["consent", "the consent of the subject", hasSubject],
+  ["chain_depth", "the length of the chain", ({ subject }) => (subject?.chain.length ?? 0) > 0],
+  ["binding", "the token is bound as demanded"],
+  ["lifetime", "what is presented is valid for long enough"],
+  ["scope", "something is left of the scope"],
+  ["details", "something is left of the details", ({ details }) => details !== undefined],
+];
+
+function hasSubject({ subject }: AccessRequest): boolean {
+  return subject !== undefined;
+}
+
+export type Rung = { text: string; holds: boolean };
+export type Ladder = {
+  rule: string;
+  rungs: readonly Rung[];
+  scopes: readonly { scope: string; fell?: Fallen["at"] }[];
+};
+
+/** Of the rule that lacks the fewest conditions: each that counts for the request, with whether it holds. */
+export function ladderOf(trace: Trace, asked: AccessRequest): Ladder | undefined {
+  const lacks = ({ failed, also = [] }: Trace[number]): readonly Condition[] =>
+    failed === undefined ? [] : [failed, ...also];
+  const [nearest] = trace.toSorted((a, b) => lacks(a).length - lacks(b).length);
+  if (nearest === undefined) return undefined;
+  const missing = new Set(lacks(nearest).map((one) => (one.startsWith("claims_") ? "claims_absent" : one)));
+  const rungs = RUNGS.filter(
+    ([condition, , applies]) => missing.has(condition) || (applies?.(asked) ?? true),
+  );
+  const { fallen = [] } = nearest;
+  const kept = (asked.scope ?? []).filter((one) => !fallen.some(({ scope }) => scope === one));
+  return {
+    rule: nearest.rule,
+    rungs: rungs.map(([condition, text]) => ({ text, holds: !missing.has(condition) })),
+    scopes: [...kept.map((scope) => ({ scope })), ...fallen.map(({ scope, at }) => ({ scope, fell: at }))],
+  };
+}

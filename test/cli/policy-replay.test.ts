@@ -248,6 +248,25 @@ test("IMPACT-D-3 what nothing names is refused, and so are words that do not fit
   }
 });
 
+test("CHANGE-D-2 mandate explain tells the operator the smallest change of a refusal, as a suggestion", async () => {
+  const file = join(folder, "question.json");
+  const subjectClaims = { iss: IDP, sub: "u-1", aud: travellers.world.issuer, scope: "trips.read" };
+  const [actor, iat] = [workload("clerk"), Math.floor(Date.now() / 1000)];
+  const times = { iat, exp: iat + 600 };
+  const question = { client: actor, actor, subjectClaims: { ...subjectClaims, ...times }, target: API };
+  writeFileSync(file, JSON.stringify(question));
+  const { code, out } = await runCommandLine(["explain", file, "--config", configFile]);
+  assert.equal(code, 1);
+  assert.match(
+    out,
+    /^A suggestion, which is not applied and not told to the caller: .* by rule \S+:\n {2}Rule "/m,
+  );
+  const json = await runCommandLine(["explain", file, "--json", "--config", configFile]);
+  const { suggestion } = JSON.parse(json.out);
+  assert.equal(suggestion.changes[0].adds, actor);
+  assert.equal(suggestion.changes[0].member, "actors");
+});
+
 // --- summary ----------------------------------------------------------------------------------------------------
 
 test("AUDIT-D-19 a summary counts what was refused by day, agent, reason and question", async () => {

@@ -4,7 +4,10 @@ import { test } from "node:test";
 import * as v from "valibot";
 import type { AccessRequest, Product } from "../../src/policy/access.ts";
 import { decide } from "../../src/policy/decide.ts";
+import type { AskedRequest } from "../../src/policy/decision.ts";
+import type { ChangePart } from "../../src/policy/next-change.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
+import { smallestChange } from "../../src/policy/smallest-change.ts";
 import { prng } from "../support/prng.ts";
 import { rounds } from "../support/rounds.ts";
 
@@ -499,6 +502,84 @@ function describeProduct(product: Product): string {
   if (product.kind === "access_token") return "token";
   return [product.profile, product.clientIdThere, ...product.resources].join(" ");
 }
+
+// --- the smallest change of a refusal -----------------------------------------------------------------------------
+
+type Files = { rules: RuleFile[]; targets: TargetFile[]; access: Question };
+type Members = Record<string, unknown>;
+
+/** The change as its words say, by none of the code under test. */
+function changed({ rules, targets, access }: Files, { at, of, path, adds, is }: ChangePart): Files {
+  const put = (object: unknown, [name = "", ...rest]: readonly string[]): Members => {
+    const { [name]: old, ...others } = object as Members;
+    if (rest.length > 0) return { ...others, [name]: put(old ?? {}, rest) };
+    if (adds !== undefined) return { ...others, [name]: [...((old as string[] | undefined) ?? []), adds] };
+    return is === null ? others : { ...others, [name]: is };
+  };
+  const { subject } = access;
+  switch (at) {
+    case "rule":
+      return {
+        rules: rules.map((one) => (one.id === of ? (put(one, path) as RuleFile) : one)),
+        targets,
+        access,
+      };
+    case "target": {
+      // As it is written: an agreement is no member of its own there.
+      const own = path[0] === "partner" ? path.slice(1) : path;
+      const changedTargets = targets.map((one) =>
+        namesOf(one)[0] === of ? (put(one, own) as TargetFile) : one,
+      );
+      return { rules, targets: changedTargets, access };
+    }
+    case "subject_token":
+      return { rules, targets, access: { ...access, subject: put(subject, path) as Token } };
+    case "consent": {
+      const given = {
+        ...{ id: "new", version: 1, origin: subject?.origin ?? assert.fail(), targets: [of ?? ""] },
+        ...{ actor: access.workload ?? access.clientId, scopes: (adds ?? "").split(" ") },
+      };
+      return { rules, targets, access: { ...access, consents: [...access.consents, given] } };
+    }
+    default:
+      return { rules, targets, access: put(access, path) as Question };
+  }
+}
+
+test("CHANGE-D-1 the smallest change flips each of many random refusals, and no part of it can be left away", () => {
+  const kinds = new Set<string>();
+  let flipped = 0;
+  each(({ files, policy }) => (access, got) => {
+    if (got.ok || flipped === rounds(300)) return;
+    const asked = { ...access, sub: access.subject?.origin.sub ?? access.clientId } as AskedRequest;
+    const found = smallestChange(policy, asked);
+    if (found === undefined) {
+      // Nothing helps a caller that is the subject, or where no rule of the mode issues what the target takes.
+      const { subject, clientId, workload = "", target = "t4", mode } = access;
+      const isSubject = subject?.origin.iss === us && [clientId, workload].includes(subject.origin.sub);
+      const isKnown = targetNames.includes(target);
+      const fits = ({ allow, issues }: RuleFile): boolean =>
+        allow === mode && (!isKnown || (issues === "grant") === partnerNames.includes(target));
+      const lacksSubject = mode !== "client_credentials" && subject === undefined;
+      assert.ok(isSubject || lacksSubject || !files.some(fits), JSON.stringify(got));
+      return;
+    }
+    const { changes } = found;
+    const allowedBy = (parts: readonly ChangePart[]) => {
+      const all = parts.reduce<Files>(changed, { rules: files, targets: targetFiles, access });
+      return oracle(all.rules, all.targets, all.access) !== undefined;
+    };
+    assert.ok(changes.length > 0 && allowedBy(changes), JSON.stringify(found));
+    for (const part of changes) {
+      const rest = changes.filter((one) => one !== part);
+      assert.ok(!allowedBy(rest), JSON.stringify({ found, part }));
+      kinds.add(part.at);
+    }
+    flipped++;
+  });
+  assert.equal(flipped, rounds(300));
+  assert.deepEqual([...kinds].sort(), ["client", "consent", "request", "rule", "subject_token", "target"]);
+});
 
 // --- in jobs ------------------------------------------------------------------------------------------------------
 

@@ -1,17 +1,17 @@
 /** `mandate audit --summary`: the events by agent, reason, question and day, the most frequent of a day first (AUDIT-D-19). */
 import { type Column, cellsOf, oneValue } from "../../audit/columns.ts";
+import { readRecorded } from "../../audit/recorded.ts";
 import { callerIn, subjectName, targetIn } from "../../audit/uses.ts";
 import type { AuditRecord } from "../../records.ts";
 import type { Json, JsonObject } from "../../spec/rfc8259.ts";
 import { asCsv, type Format, type Formats } from "../formats.ts";
-import { readRecorded } from "../policy/trail-source.ts";
 import { columnFields, jsonLine, type Titles, time, word } from "../text.ts";
 
 /** Groups that are kept apart, and subjects that are told apart in each. */
 const GROUPS_MAX = 20_000;
 const SUBJECTS_MAX = 1000;
 
-export type Group = {
+export type Counted = {
   day: string;
   outcome: string;
   reason: string;
@@ -27,8 +27,8 @@ export type Group = {
 
 export type Summary = { take(record: AuditRecord): void; lines(titles: Titles): readonly string[] };
 
-export function summaryAs(format: Format<Group>): Summary {
-  const groups = new Map<string, Group>();
+export function summaryAs(format: Format<Counted>): Summary {
+  const groups = new Map<string, Counted>();
   let others = 0;
   return {
     take({ body, timeMs }) {
@@ -61,7 +61,7 @@ export function summaryAs(format: Format<Group>): Summary {
       const sorted = [...groups.values()].sort((a, b) =>
         a.day === b.day ? b.count - a.count : a.day < b.day ? 1 : -1,
       );
-      const rest: Group = { ...REST, count: others, lastMs: Number.NaN, subjects: new Set() };
+      const rest: Counted = { ...REST, count: others, lastMs: Number.NaN, subjects: new Set() };
       return [
         ...(format.header === undefined ? [] : [format.header]),
         ...[...sorted, ...(others > 0 ? [rest] : [])].map((group) => format.line(group, titles)),
@@ -72,7 +72,7 @@ export function summaryAs(format: Format<Group>): Summary {
 
 const REST = { day: "others", outcome: "", reason: "", question: "" };
 
-type GroupColumn = Column<Group> & { json?: (group: Group) => Json };
+type GroupColumn = Column<Counted> & { json?: (group: Counted) => Json };
 const COLUMNS: readonly GroupColumn[] = [
   { name: "agent", valuesOf: ({ agent }) => oneValue(agent).map((one) => ({ agent: one })) },
   { name: "question", valuesOf: ({ question }) => oneValue(question) },
@@ -95,7 +95,7 @@ const ALL = [...FIRST, ...COLUMNS];
 
 const sizeOf = ({ size }: Set<string>): string => (size < SUBJECTS_MAX ? String(size) : `${size}+`);
 
-export const SUMMARY_FORMATS: Formats<Group> = {
+export const SUMMARY_FORMATS: Formats<Counted> = {
   text: {
     line: (group, titles) =>
       [...cellsOf(FIRST, group).map(word), ...columnFields(COLUMNS, group, titles)].join(" "),

@@ -2,6 +2,8 @@
  * `mandate policy impact`: whom it would hurt if a rule, a client, a trust domain or a subject were not there any more,
  * by the requests that the trail has (IMPACT-D-1).
  */
+
+import type { Recorded } from "../../audit/recorded.ts";
 import { addUse, callerIn, noUses, subjectName, targetIn, type Uses } from "../../audit/uses.ts";
 import type { EndingSelector } from "../../policy/endings.ts";
 import { decideAgain, differing, type Gathered, gather, isDecided } from "../../policy/replay.ts";
@@ -10,7 +12,7 @@ import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { Period } from "./over-trail.ts";
 import { APART, describe } from "./replay.ts";
 import { count } from "./tally.ts";
-import { type Recorded, recordedIn, type TrailSource } from "./trail-source.ts";
+import { recordedIn, type TrailSource } from "./trail-source.ts";
 
 /** What would not be there any more; by the same name its living tokens are ended. */
 export type Removed = Extract<EndingSelector, { by: "rule" | "client" | "trust_domain" | "subject" }>;

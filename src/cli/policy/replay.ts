@@ -4,6 +4,7 @@
  */
 import { hash } from "../../adapters/crypto/hash.ts";
 import { RECORD_VERSION } from "../../audit/event.ts";
+import { type Recorded, readRecorded } from "../../audit/recorded.ts";
 import { describeDetails } from "../../flows/audit-fields.ts";
 import { readArchive } from "../../policy/archive.ts";
 import { decideAgain, differing, gather, isDecided, recordedOf } from "../../policy/replay.ts";
@@ -11,7 +12,7 @@ import type { PolicySet } from "../../policy/rules.ts";
 import { err, ok, type Result } from "../../result.ts";
 import { word } from "../text.ts";
 import { addChange, addDiffering, count, type Example, emptyTally, type Tally } from "./tally.ts";
-import { type Recorded, readRecorded, type TrailSource } from "./trail-source.ts";
+import type { TrailSource } from "./trail-source.ts";
 
 export type ReplayOptions = {
   fromMs: number;

@@ -2,11 +2,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Store } from "../../adapters/store/store.ts";
-import type { AuditEvent } from "../../audit/event.ts";
 import type { AuditPosition } from "../../audit/query.ts";
+import { type Recorded, readRecorded } from "../../audit/recorded.ts";
 import { AUDIT_PAGE_MAX } from "../../limits/audit.ts";
 import { defined, err, ok, type Result } from "../../result.ts";
-import { isJsonObject, type Json } from "../../spec/rfc8259.ts";
 import { type Files, verifyAudit } from "../audit/export.ts";
 import { checkArchived, readPolicyLine } from "../audit/policies.ts";
 import { faultsOf } from "../audit/trail.ts";
@@ -84,24 +83,6 @@ export function exportSource(folder: string, partial: boolean, witness?: string)
 }
 
 const NAMES = ["events.ndjson", "checkpoints.ndjson", "jwks.json", "policies.ndjson"];
-
-export type Recorded = AuditEvent & { v: number; log: string; seq: number; id: string; time: string };
-
-/** Verifying the chain parses strictly; a million events are parsed here once more. */
-export function readRecorded(body: string): Recorded | undefined {
-  let json: Json;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    return undefined;
-  }
-  if (!isJsonObject(json)) return undefined;
-  const { v, log, seq, time, type } = json;
-  const isEvent = typeof v === "number" && typeof seq === "number" && typeof type === "string";
-  return isEvent && typeof log === "string" && typeof time === "string"
-    ? (json as unknown as Recorded)
-    : undefined;
-}
 
 /** The events among these lines, of a period; what is no event is left to `mandate audit verify`. */
 export async function* recordedIn(
