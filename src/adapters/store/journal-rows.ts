@@ -90,12 +90,9 @@ export const LISTS = {
   replaced: listOf("endings", pick(CONSENT, "id", "version", "targets", "scopes", "expires_at"), NONE),
   withdrawn: listOf("endings", NONE, { id: asText("withdraw"), at_seconds: asInteger("atSeconds") }),
 
-  /** Clients of the operator: new ones, and those that are rotated or disabled. */
-  client: listOf(
-    "clients",
-    pick(CLIENT, "client_id", "version", "method", "grant_types", "workload", "default_target", "created_at"),
-    NONE,
-  ),
+  /** New clients, of the operator or registered, of which a class has a limited number. */
+  client: listOf("clients", CLIENT.columns, { guard: asText("kind"), clients_max: asInteger("clientsMax?") }),
+  /** Clients of the operator that are rotated or disabled. */
   altered: listOf("clients", NONE, {
     client_id: asText("clientId"),
     version: asInteger("version?"),
@@ -104,15 +101,7 @@ export const LISTS = {
     disabled_at: asInteger("disabledAtSeconds?"),
   }),
   secret: listOf("clients", SECRET, NONE),
-  /** Registered clients: new ones, and those that are updated or removed; the secrets that they have from now on. */
-  registered: listOf(
-    "clients",
-    {
-      ...pick(CLIENT, "source", "client_id", "version", "method", "grant_types", "created_at"),
-      ...pick(CLIENT, "metadata", "registration_class", "ceiling", "token_generation"),
-    },
-    { clients_max: asInteger("clientsMax") },
-  ),
+  /** Registered clients that are updated or removed; the secrets that they have from now on. */
   registration: listOf("clients", NONE, {
     ...pick(CLIENT, "client_id", "metadata", "ceiling", "token_generation", "disabled_at"),
     version: asInteger("version?"),
@@ -305,7 +294,8 @@ function addClient(add: Add, change: ClientChange): void {
     add("secret", { ...change.secret, clientId: change.rotate, createdAtSeconds: atSeconds });
   } else {
     const { clientId, auth } = change.add;
-    add("client", { ...change.add, version: 1, method: auth.method, createdAtSeconds: atSeconds });
+    const client = { ...change.add, source: "operator", version: 1, method: auth.method };
+    add("client", { ...client, createdAtSeconds: atSeconds, kind: "client_current" });
     for (const secret of auth.secrets) add("secret", { ...secret, clientId, createdAtSeconds: atSeconds });
   }
 }
@@ -323,8 +313,8 @@ function addRegistration(add: Add, change: RegistrationChange, nowSeconds: numbe
   const { clientId, secrets, issuedAtSeconds } = client;
   if ("register" in change) {
     const { initialTokenId: id, clientsMax } = change;
-    const record = { ...client, ...listed, createdAtSeconds: issuedAtSeconds, clientsMax };
-    add("registered", { ...record, source: "registration" });
+    const record = { ...client, ...listed, source: "registration", createdAtSeconds: issuedAtSeconds };
+    add("client", { ...record, clientsMax, kind: "registration_current" });
     if (id !== undefined) add("spent", { id, nowSeconds });
   } else {
     add("registration", { ...client, ...listed, digests: secrets.map(({ digest }) => digest) });

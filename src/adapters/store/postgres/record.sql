@@ -7,7 +7,7 @@
 --   tokens: token, used, standing
 --   spent ids: fresh
 --   held consents: current
---   clients: client, altered, secret, registered, registration, given, spent, initial, revoked
+--   clients: client, altered, secret, registration, given, spent, initial, revoked
 --   keys: key
 --   families: family, refresh_token, family_use
 --   jobs: job, job_room, counted, issued
@@ -54,60 +54,58 @@ replaced_in as (select * from json_to_recordset($12::text::json) as i
 withdrawn_in as (select * from json_to_recordset($13::text::json) as i
   (entry int, id text, at_seconds bigint)),
 client_in as (select * from json_to_recordset($14::text::json) as i
-  (entry int, client_id text, version bigint, method text, grant_types text, workload text,
-   default_target text, created_at bigint)),
+  (entry int, client_id text, source text, version bigint, method text, grant_types text, workload text,
+   default_target text, created_at bigint, disabled_at bigint, metadata text, registration_class text,
+   ceiling text, token_generation bigint, guard text, clients_max bigint)),
 altered_in as (select * from json_to_recordset($15::text::json) as i
   (entry int, client_id text, version bigint, older_end bigint, at_seconds bigint, disabled_at bigint)),
 secret_in as (select * from json_to_recordset($16::text::json) as i
   (entry int, client_id text, digest text, created_at bigint, expires_at bigint)),
-registered_in as (select * from json_to_recordset($17::text::json) as i
-  (entry int, source text, client_id text, version bigint, method text, grant_types text, created_at bigint,
-   metadata text, registration_class text, ceiling text, token_generation bigint, clients_max bigint)),
-registration_in as (select * from json_to_recordset($18::text::json) as i
+registration_in as (select * from json_to_recordset($17::text::json) as i
   (entry int, client_id text, metadata text, ceiling text, token_generation bigint, disabled_at bigint,
    version bigint, method text, grant_types text, unused_since bigint, digests text)),
-given_in as (select * from json_to_recordset($19::text::json) as i
+given_in as (select * from json_to_recordset($18::text::json) as i
   (entry int, client_id text, digest text, created_at bigint, expires_at bigint)),
-spent_in as (select * from json_to_recordset($20::text::json) as i
+spent_in as (select * from json_to_recordset($19::text::json) as i
   (entry int, id text, now_seconds bigint)),
-initial_in as (select * from json_to_recordset($21::text::json) as i
+initial_in as (select * from json_to_recordset($20::text::json) as i
   (entry int, id text, digest text, registration_class text, ceiling text, uses bigint, uses_max bigint,
    created_at bigint, expires_at bigint, revoked_at bigint)),
-revoked_in as (select * from json_to_recordset($22::text::json) as i
+revoked_in as (select * from json_to_recordset($21::text::json) as i
   (entry int, id text, revoked_at bigint)),
-key_in as (select * from json_to_recordset($23::text::json) as i
+key_in as (select * from json_to_recordset($22::text::json) as i
   (entry int, kid text, since bigint, replace_at bigint, from_state text, was text, to_state text,
    private_jwe text)),
-family_in as (select * from json_to_recordset($24::text::json) as i
+family_in as (select * from json_to_recordset($23::text::json) as i
   (entry int, body text, id text, client_id text, origin_iss text, origin_sub text, generation bigint,
    used_at bigint, idle_ends_at bigint, ends_at bigint, job_id text, ending_keys text)),
-refresh_token_in as (select * from json_to_recordset($25::text::json) as i
+refresh_token_in as (select * from json_to_recordset($24::text::json) as i
   (entry int, digest text, family_id text, generation bigint)),
-family_use_in as (select * from json_to_recordset($26::text::json) as i
+family_use_in as (select * from json_to_recordset($25::text::json) as i
   (entry int, id text, current bigint, used_at bigint, idle_ends_at bigint, rotates bigint, sealed text,
    rotated_by text, window_ms bigint, elsewhere bigint)),
-job_in as (select * from json_to_recordset($27::text::json) as i
+job_in as (select * from json_to_recordset($26::text::json) as i
   (entry int, body text, id text, origin_iss text, origin_sub text, client_id text, actor text, asked text,
    created_at bigint, not_after bigint, issued bigint, ending_keys text)),
-job_room_in as (select * from json_to_recordset($28::text::json) as i
+job_room_in as (select * from json_to_recordset($27::text::json) as i
   (entry int, origin_iss text, origin_sub text, actor text, created_at bigint, pair_max bigint,
    actor_max bigint)),
-counted_in as (select * from json_to_recordset($29::text::json) as i
+counted_in as (select * from json_to_recordset($28::text::json) as i
   (entry int, id text, nth bigint, most bigint)),
-issued_in as (select * from json_to_recordset($30::text::json) as i
+issued_in as (select * from json_to_recordset($29::text::json) as i
   (entry int, id text, count bigint)),
-short_lived_in as (select * from json_to_recordset($31::text::json) as i
+short_lived_in as (select * from json_to_recordset($30::text::json) as i
   (entry int, kind text, key text, version bigint, browser text, job_id text, body text, expires_at bigint)),
-holder_in as (select * from json_to_recordset($32::text::json) as i
+holder_in as (select * from json_to_recordset($31::text::json) as i
   (entry int, kind text, browser text, kept bigint)),
-gone_in as (select * from json_to_recordset($33::text::json) as i
+gone_in as (select * from json_to_recordset($32::text::json) as i
   (entry int, kind text, key text)),
-recheck_in as (select * from json_to_recordset($34::text::json) as i
+recheck_in as (select * from json_to_recordset($33::text::json) as i
   (entry int, origin_iss text, origin_sub text, version bigint, provider text, confirmed_at bigint,
    asked_at bigint, sealed text, expires_at bigint)),
-subject_email_in as (select * from json_to_recordset($35::text::json) as i
+subject_email_in as (select * from json_to_recordset($34::text::json) as i
   (entry int, origin_iss text, origin_sub text, email text, issued_at bigint, expires_at bigint)),
-question_in as (select * from json_to_recordset($36::text::json) as i
+question_in as (select * from json_to_recordset($35::text::json) as i
   (entry int, id text, version bigint, body text, expires_at bigint, polls_recorded bigint, decided bigint)),
 replaced_locked as (
   select i.entry, i.id from (select * from replaced_in order by id collate "C") i
@@ -129,8 +127,7 @@ altered_locked as (
   select i.entry, i.client_id from (select * from altered_in order by client_id collate "C") i
   cross join lateral (
     select client_id from client
-    where client_id = i.client_id and disabled_at is null
-      and (i.version is null or version = i.version and source = 'operator')
+    where client_id = i.client_id and disabled_at is null and (i.version is null or version = i.version and source = 'operator')
     for update
   ) r
 ),
@@ -179,21 +176,21 @@ family_use_locked as (
     for update
   ) r
 ),
--- JOB-D-11: of two tokens that are issued at the same time the second finds the count of the first.
-counted_locked as (
-  select i.entry, i.id from (select * from counted_in order by id collate "C") i
-  cross join lateral (
-    select id from job
-    where id = i.id and issued + i.nth <= i.most
-    for update
-  ) r
-),
 -- PAGE-D-23: of two decisions the second finds another version.
 question_locked as (
   select i.entry, i.id from (select * from question_in order by id collate "C") i
   cross join lateral (
     select id from pending_consent
     where id = i.id and version = i.version - 1
+    for update
+  ) r
+),
+-- JOB-D-11: of two tokens that are issued at the same time the second finds the count of the first.
+counted_locked as (
+  select i.entry, i.id from (select * from counted_in order by id collate "C") i
+  cross join lateral (
+    select id from job
+    where id = i.id and issued + i.nth <= i.most
     for update
   ) r
 ),
@@ -206,14 +203,6 @@ failed as (
   select i.entry, i.guard as guard from fresh_in i
     where (select true from spent_jti where issuer = i.issuer and jti = i.jti)
   union
-  select i.entry, i.guard as guard from standing_in i
-    where (select true from json_each_text(i.keys::json) k
-      where (select true from ending where key = k.key and cut_off >= k.value::bigint limit 1) limit 1)
-  union
-  select i.entry, 'consent_current' as guard from current_in i
-    where (select true from consent where id = i.id and version = i.version and withdrawn_at is null
-      and (expires_at is null or expires_at > i.now_seconds)) is null
-  union
   select i.entry, 'consent_current' as guard from added_in i
     where (select true from consent where id = i.id)
   union
@@ -223,34 +212,20 @@ failed as (
   select i.entry, 'consent_current' as guard from withdrawn_in i
     where (select true from withdrawn_locked l where l.entry = i.entry and l.id = i.id) is null
   union
-  select i.entry, 'client_current' as guard from client_in i
+  select i.entry, i.guard as guard from client_in i
     where (select true from client where client_id = i.client_id)
-  union
-  select i.entry, 'client_current' as guard from secret_in i
-    where (select true from client_secret where digest = i.digest)
   union
   select i.entry, 'client_current' as guard from altered_in i
     where (select true from altered_locked l where l.entry = i.entry and l.client_id = i.client_id) is null
   union
-  select i.entry, 'registration_current' as guard from registered_in i
-    where (select true from client where client_id = i.client_id)
-  union
-  -- RFC7591-3.2.1-4: no two clients have the same secret.
-  select i.entry, 'registration_current' as guard from given_in i
-    where (select client_id from client_secret where digest = i.digest) <> i.client_id
+  select i.entry, 'client_current' as guard from secret_in i
+    where (select true from client_secret where digest = i.digest)
   union
   select i.entry, 'registration_current' as guard from registration_in i
     where (select true from registration_locked l where l.entry = i.entry and l.client_id = i.client_id) is null
   union
-  select i.entry, 'registrations_below' as guard from registered_in i
-    where i.clients_max <= (select count(*) from client
-        where source = 'registration' and disabled_at is null and registration_class = i.registration_class)
-  union
   select i.entry, 'initial_token_usable' as guard from spent_in i
     where (select true from spent_locked l where l.entry = i.entry and l.id = i.id) is null
-  union
-  select i.entry, 'initial_token_current' as guard from initial_in i
-    where (select true from initial_token where id = i.id or digest = i.digest limit 1)
   union
   select i.entry, 'initial_token_current' as guard from revoked_in i
     where (select true from revoked_locked l where l.entry = i.entry and l.id = i.id) is null
@@ -260,6 +235,31 @@ failed as (
   union
   select i.entry, 'family_current' as guard from family_use_in i
     where (select true from family_use_locked l where l.entry = i.entry and l.id = i.id) is null
+  union
+  select i.entry, 'row_new' as guard from short_lived_in i
+    where (select true from short_lived where kind = i.kind and key = i.key)
+  union
+  select i.entry, 'question_current' as guard from question_in i
+    where (select true from question_locked l where l.entry = i.entry and l.id = i.id) is null
+  union
+  select i.entry, i.guard as guard from standing_in i
+    where (select true from json_each_text(i.keys::json) k
+      where (select true from ending where key = k.key and cut_off >= k.value::bigint limit 1) limit 1)
+  union
+  select i.entry, 'consent_current' as guard from current_in i
+    where (select true from consent where id = i.id and version = i.version and withdrawn_at is null
+      and (expires_at is null or expires_at > i.now_seconds)) is null
+  union
+  -- RFC7591-3.2.1-4: no two clients have the same secret.
+  select i.entry, 'registration_current' as guard from given_in i
+    where (select client_id from client_secret where digest = i.digest) <> i.client_id
+  union
+  select i.entry, 'registrations_below' as guard from client_in i
+    where i.clients_max <= (select count(*) from client
+        where source = 'registration' and disabled_at is null and registration_class = i.registration_class)
+  union
+  select i.entry, 'initial_token_current' as guard from initial_in i
+    where (select true from initial_token where id = i.id or digest = i.digest limit 1)
   union
   select i.entry, 'job_below' as guard from counted_in i
     where (select true from counted_locked l where l.entry = i.entry and l.id = i.id) is null
@@ -276,12 +276,6 @@ failed as (
         and (select true from json_each_text(j.ending_keys) k
           where (select true from ending where key = k.key and cut_off >= cast(k.value as bigint) limit 1) limit 1) is null
       limit i.actor_max) c)
-  union
-  select i.entry, 'row_new' as guard from short_lived_in i
-    where (select true from short_lived where kind = i.kind and key = i.key)
-  union
-  select i.entry, 'question_current' as guard from question_in i
-    where (select true from question_locked l where l.entry = i.entry and l.id = i.id) is null
 ),
 event_out as (
   insert into event
@@ -328,7 +322,7 @@ lifted_out as (
       from lifted_in i where i.key = t.key)
     and not exists (select from failed)
 ),
-spent_out as (
+fresh_out as (
   insert into spent_jti
     (issuer, jti, expires_at, event_id)
   select i.issuer, i.jti, i.expires_at, i.event_id
@@ -365,8 +359,10 @@ withdrawn_out as (
 ),
 client_out as (
   insert into client
-    (client_id, version, method, grant_types, workload, default_target, created_at)
-  select i.client_id, i.version, i.method, i.grant_types::json, i.workload, i.default_target, i.created_at
+    (client_id, source, version, method, grant_types, workload, default_target, created_at, disabled_at,
+     metadata, registration_class, ceiling, token_generation)
+  select i.client_id, i.source, i.version, i.method, i.grant_types::json, i.workload, i.default_target,
+    i.created_at, i.disabled_at, i.metadata::json, i.registration_class, i.ceiling::json, i.token_generation
   from client_in i
   where not exists (select from failed)
 ),
@@ -405,21 +401,12 @@ secret_out as (
   from secret_in i
   where not exists (select from failed)
 ),
-registered_out as (
-  insert into client
-    (source, client_id, version, method, grant_types, created_at, metadata, registration_class, ceiling,
-     token_generation)
-  select i.source, i.client_id, i.version, i.method, i.grant_types::json, i.created_at, i.metadata::json,
-    i.registration_class, i.ceiling::json, i.token_generation
-  from registered_in i
-  where not exists (select from failed)
-),
 -- RFC7592-2.2-3: an update replaces the metadata. RFC7592-5-5: a removal clears metadata and secrets.
 registration_out as (
   update client t
-  set (version, disabled_at, metadata, method, grant_types, ceiling, token_generation) = (
-    select t.version + 1, i.disabled_at, i.metadata::json, coalesce(i.method, t.method),
-    coalesce(i.grant_types::json, t.grant_types), i.ceiling::json, i.token_generation
+  set (version, disabled_at, metadata, ceiling, token_generation, method, grant_types) = (
+    select t.version + 1, i.disabled_at, i.metadata::json, i.ceiling::json, i.token_generation,
+    coalesce(i.method, t.method), coalesce(i.grant_types::json, t.grant_types)
     from registration_in i where i.client_id = t.client_id
   )
   where t.client_id = any(array(select client_id from registration_in))
@@ -451,7 +438,7 @@ given_out as (
   from given_in i
   where (select true from client_secret where digest = i.digest) is null and not exists (select from failed)
 ),
-use_out as (
+spent_out as (
   update initial_token t
   set (uses) = (
     select t.uses + 1
@@ -568,7 +555,7 @@ gone_out as (
     and not exists (select from failed)
 ),
 -- Without rows that another instance renews, or removes for the same reason.
-dropped_out as (
+holder_out as (
   delete from short_lived t
   using unnest(array(select row(kind,key) from (
     select r.* from holder_in i cross join lateral (
@@ -613,8 +600,8 @@ subject_email_out as (
 ),
 question_out as (
   update pending_consent t
-  set (version, job_id, body, expires_at, polls_recorded, decided) = (
-    select i.version, null, i.body, i.expires_at, i.polls_recorded, i.decided
+  set (job_id, version, body, expires_at, polls_recorded, decided) = (
+    select null, i.version, i.body, i.expires_at, i.polls_recorded, i.decided
     from question_in i where i.id = t.id
   )
   where t.id = any(array(select id from question_in))

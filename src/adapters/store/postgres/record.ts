@@ -115,8 +115,10 @@ function failureOf(guard: JournalGuard): string {
 const LINE_LENGTH_MAX = 110;
 const IF_NONE_FAILED = "not exists (select from failed)";
 
+const nameOf = ({ name, list }: JournalWrite): string => name ?? `${list}_out`;
+
 function writeOf(write: JournalWrite): string {
-  return `${said(write.why)}${write.name} as (\n  ${"into" in write ? insertOf(write) : changeOf(write)}\n)`;
+  return `${said(write.why)}${nameOf(write)} as (\n  ${"into" in write ? insertOf(write) : changeOf(write)}\n)`;
 }
 
 function insertOf({
@@ -149,7 +151,7 @@ const valuesOf = (list: ListName, values: readonly string[]): string =>
   );
 
 function changeOf(write: Extract<JournalWrite, { table: string }>): string {
-  const { name, list, table, key, set } = write;
+  const { list, table, key, set } = write;
   const same = `from ${list}_in i where ${key.map((one) => `i.${one} = t.${one}`).join(" and ")}`;
   const { picked, those } = thoseOf(write, same);
   const lines = [
@@ -160,7 +162,7 @@ function changeOf(write: Extract<JournalWrite, { table: string }>): string {
     ${same}
   )${picked && `\n  from ${picked}`}`,
     `where ${[...those, IF_NONE_FAILED].join("\n    and ")}`,
-    AWAITED.has(name) ? `returning t.${key[0]}` : undefined,
+    AWAITED.has(nameOf(write)) ? `returning t.${key[0]}` : undefined,
   ];
   return lines.filter((line) => line !== undefined).join("\n  ");
 }
