@@ -4,7 +4,7 @@ import { defined } from "../../result.ts";
 import { methodsWith } from "../../settings/authentication-methods.ts";
 import type { SecretDigest } from "../../settings/settings.ts";
 import { fromRow, pairsOf, type RowOf } from "./columns.ts";
-import { type Engine, readRecords } from "./engine.ts";
+import { type Engine, readRecords, sweepOf } from "./engine.ts";
 import type { SecretClient, Store, StoredClient } from "./store.ts";
 import { CLIENT, CLIENT_SECRET, INITIAL_TOKEN } from "./tables.ts";
 
@@ -12,7 +12,7 @@ import { CLIENT, CLIENT_SECRET, INITIAL_TOKEN } from "./tables.ts";
 type ClientRow = RowOf<typeof CLIENT.columns> & { secrets: string; class_ceiling: string | null };
 
 export function clientRows(engine: Engine): Pick<Store, "clients" | "registrations"> {
-  const { rows, change, remove, selected, json, list, among, some } = engine;
+  const { rows, selected, list } = engine;
   const found = `${selected(CLIENT, "c.")},
     (select cast(k.ceiling as text) from class_ceiling k where k.registration_class = c.registration_class)
       as class_ceiling,
@@ -25,7 +25,6 @@ export function clientRows(engine: Engine): Pick<Store, "clients" | "registratio
     );
     return row && clientOf(row);
   };
-  const read = readRecords(engine);
   return {
     clients: {
       find,
@@ -43,57 +42,61 @@ export function clientRows(engine: Engine): Pick<Store, "clients" | "registratio
         const client = await find(clientId);
         return client && "metadata" in client ? client : undefined;
       },
-      initialToken: async (digest) =>
-        (await read(INITIAL_TOKEN, "from initial_token where digest = :digest", { digest }))[0],
-      initialTokens: async () => read(INITIAL_TOKEN, "from initial_token order by created_at, id"),
-      idle: async ({ open, ...since }) => {
-        const { unusedSince, unusedOpenSince, idleSince } = since;
-        const idle = await rows<{ client_id: string; had_token: number; is_open: number }>(
-          `select client_id, had_token, is_open from (
-             select client_id, created_at, last_token_at,
-               case when last_token_at is null then 0 else 1 end as had_token,
-               case when registration_class = :registrationClass and :grantType in (texts_of(grant_types))
-                 then 1 else 0 end as is_open
-             from client where source = 'registration' and disabled_at is null
-               and coalesce(last_token_at, created_at) <= :latest
-           ) as registered
-           where (had_token = 0 and created_at <= case when is_open = 1
-               then cast(:unusedOpenSince as bigint) else cast(:unusedSince as bigint) end)
-             or last_token_at <= :idleSince
-           order by coalesce(last_token_at, created_at), client_id limit :limit`,
-          { ...since, ...open, latest: Math.max(unusedSince, unusedOpenSince, idleSince) },
-        );
-        return idle.map((row) => ({
-          clientId: row.client_id,
-          hadToken: row.had_token === 1,
-          isOpen: row.is_open === 1,
-        }));
-      },
-      keepCeiling: async (name, ceiling) => {
-        await change(
-          `insert into class_ceiling (registration_class, ceiling) values (:name, ${json(":ceiling")})
-           on conflict (registration_class) do update set ceiling = excluded.ceiling`,
-          { name, ceiling: JSON.stringify(ceiling) },
-        );
-      },
-      sweep: async (before, limit) => {
-        const values = { before, limit };
-        const removed = "source = 'registration' and disabled_at is not null and disabled_at < :before";
-        const theirs = among("client_id", `select client_id from client where ${removed} limit :limit`);
-        await remove(`delete from client_secret where ${theirs}`, values);
-        const bare = "(select true from client_secret k where k.client_id = s.client_id limit 1) is null";
-        const clients = await remove(
-          some("delete from client as t", "client", ["client_id"], removed, bare),
-          values,
-        );
-        const over = "expires_at < :before or revoked_at < :before";
-        const tokens = await remove(
-          some("delete from initial_token as t", "initial_token", ["id"], over),
-          values,
-        );
-        return clients + tokens;
-      },
+      ...registrationRows(engine),
     },
+  };
+}
+
+function registrationRows(engine: Engine): Omit<Store["registrations"], "client"> {
+  const { rows, change, json } = engine;
+  const read = readRecords(engine);
+  return {
+    initialToken: async (digest) =>
+      (await read(INITIAL_TOKEN, "from initial_token where digest = :digest", { digest }))[0],
+    initialTokens: async () => read(INITIAL_TOKEN, "from initial_token order by created_at, id"),
+    idle: async ({ open, ...since }) => {
+      const { unusedSince, unusedOpenSince, idleSince } = since;
+      const idle = await rows<{ client_id: string; had_token: number; is_open: number }>(
+        `select client_id, had_token, is_open from (
+           select client_id, created_at, last_token_at,
+             case when last_token_at is null then 0 else 1 end as had_token,
+             case when registration_class = :registrationClass and :grantType in (texts_of(grant_types))
+               then 1 else 0 end as is_open
+           from client where source = 'registration' and disabled_at is null
+             and coalesce(last_token_at, created_at) <= :latest
+         ) as registered
+         where (had_token = 0 and created_at <= case when is_open = 1
+             then cast(:unusedOpenSince as bigint) else cast(:unusedSince as bigint) end)
+           or last_token_at <= :idleSince
+         order by coalesce(last_token_at, created_at), client_id limit :limit`,
+        { ...since, ...open, latest: Math.max(unusedSince, unusedOpenSince, idleSince) },
+      );
+      return idle.map((row) => ({
+        clientId: row.client_id,
+        hadToken: row.had_token === 1,
+        isOpen: row.is_open === 1,
+      }));
+    },
+    keepCeiling: async (name, ceiling) => {
+      await change(
+        `insert into class_ceiling (registration_class, ceiling) values (:name, ${json(":ceiling")})
+         on conflict (registration_class) do update set ceiling = excluded.ceiling`,
+        { name, ceiling: JSON.stringify(ceiling) },
+      );
+    },
+    sweep: sweepOfClients(engine),
+  };
+}
+
+function sweepOfClients(engine: Engine): Store["registrations"]["sweep"] {
+  const removed = "source = 'registration' and disabled_at is not null and disabled_at < :before";
+  const theirs = engine.among("client_id", `select client_id from client where ${removed} limit :limit`);
+  const bare = "(select true from client_secret k where k.client_id = s.client_id limit 1) is null";
+  const clients = sweepOf(engine, "client", ["client_id"], removed, bare);
+  const tokens = sweepOf(engine, "initial_token", ["id"], "expires_at < :before or revoked_at < :before");
+  return async (before, limit) => {
+    await engine.remove(`delete from client_secret where ${theirs}`, { before, limit });
+    return (await clients(before, limit)) + (await tokens(before, limit));
   };
 }
 

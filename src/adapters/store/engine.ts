@@ -68,11 +68,17 @@ export const readRecords =
       found.map((row) => fromRow(table, row)),
     );
 
-/** Removes at most `limit` rows of the table, those that `where` finds. */
+/** Removes at most `limit` rows of the table, those that `where` finds; of these, the ones that `only` leaves. */
 export const sweepOf =
-  ({ remove, some }: Engine, table: string, key: readonly string[], where = "expires_at < :before") =>
+  (
+    { remove, some }: Engine,
+    table: string,
+    key: readonly string[],
+    where = "expires_at < :before",
+    only?: string,
+  ) =>
   async (before: number, limit: number): Promise<number> =>
-    remove(some(`delete from ${table} as t`, table, key, where), { before, limit });
+    remove(some(`delete from ${table} as t`, table, key, where, only), { before, limit });
 
 /** Replaces each name by a numbered mark; returns the statement, and the names in that order. */
 export function numbered(

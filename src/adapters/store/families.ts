@@ -2,7 +2,7 @@
 import type { FamilyFacts, FamilyRotation, PresentedFamily } from "../../records.ts";
 import { defined } from "../../result.ts";
 import { fromRow, pairsOf, type RowOf } from "./columns.ts";
-import type { Engine } from "./engine.ts";
+import { type Engine, sweepOf } from "./engine.ts";
 import { type EndedRow, endedOf, firstEnded } from "./rows.ts";
 import type { FamilyRows } from "./store.ts";
 import { FAMILY, RECHECK } from "./tables.ts";
@@ -21,9 +21,9 @@ type FoundByToken = FoundFamily & {
   recheck: string | null;
 };
 
-export function familyRows({ rows, change, remove, ...dialect }: Engine): FamilyRows {
-  const { selected, among, some, object } = dialect;
-  const found = `${selected(FAMILY, "f.")}, f.elsewhere, (${firstEnded(dialect, "f.ending_keys")}) as ended`;
+export function familyRows(engine: Engine): FamilyRows {
+  const { rows, change, selected, some, object } = engine;
+  const found = `${selected(FAMILY, "f.")}, f.elsewhere, (${firstEnded(engine, "f.ending_keys")}) as ended`;
   return {
     find: async (digest) => {
       const [row] = await rows<FoundByToken>(
@@ -50,29 +50,22 @@ export function familyRows({ rows, change, remove, ...dialect }: Engine): Family
       );
       return all.map(factsOf);
     },
-    sweep: async (before, limit) => {
-      const over = "ends_at < :before";
-      const theirs = among("family_id", `select id from refresh_family where ${over} limit :limit`);
-      const bare = "(select true from refresh_token t where t.family_id = s.id limit 1) is null";
-      const tokens = await remove(
-        some("delete from refresh_token as t", "refresh_token", ["digest"], theirs),
-        {
-          before,
-          limit,
-        },
-      );
-      const families = await remove(
-        some("delete from refresh_family as t", "refresh_family", ["id"], over, bare),
-        { before, limit },
-      );
-      return tokens + families;
-    },
+    sweep: sweepOfFamilies(engine),
     forgetSuccessors: async (windowMs, limit) => {
       const old = `sealed is not null and rotated_ms < (select now_ms() - cast(:windowMs as bigint))`;
       const forget = "update refresh_family as t set sealed = null, rotated_by = null";
       return change(some(forget, "refresh_family", ["id"], old), { windowMs, limit });
     },
   };
+}
+
+function sweepOfFamilies(engine: Engine): FamilyRows["sweep"] {
+  const over = "ends_at < :before";
+  const theirs = engine.among("family_id", `select id from refresh_family where ${over} limit :limit`);
+  const bare = "(select true from refresh_token t where t.family_id = s.id limit 1) is null";
+  const tokens = sweepOf(engine, "refresh_token", ["digest"], theirs);
+  const families = sweepOf(engine, "refresh_family", ["id"], over, bare);
+  return async (before, limit) => (await tokens(before, limit)) + (await families(before, limit));
 }
 
 function factsOf(row: FoundFamily): FamilyFacts {

@@ -81,7 +81,8 @@ export function jobRows(engine: Engine): JobRows {
 }
 
 /** What a job still holds, and what was given for it. */
-function remainsOf({ rows, among, firstEnding }: Engine): JobRows["remains"] {
+function remainsOf(engine: Engine): JobRows["remains"] {
+  const { rows, firstEnding } = engine;
   const endedFirst = `(select e.event_id ${firstEnding("h.ending_keys")})`;
   const held = `select ${[
     // One that ended before the job did is not there any more.
@@ -99,22 +100,10 @@ function remainsOf({ rows, among, firstEnding }: Engine): JobRows["remains"] {
     heldFor("questions", "pending_consent", "h.expires_at > :now"),
     heldFor("deferrals", "short_lived", "h.kind = 'deferral' and h.expires_at > :waiting"),
   ].join(", ")}`;
-  const unusedCodes = async (id: string, issuer: string, now: number): Promise<number> => {
-    const codes = await rows<{ key: string }>(
-      "select key from short_lived where job_id = :id and kind = 'code' and expires_at > :unused",
-      { id, unused: now + CODE_KEPT_SECONDS - CODE_SECONDS },
-    );
-    if (codes.length === 0) return 0;
-    const used = await rows(
-      `select jti from spent_jti where issuer = :issuer and ${among("jti", "texts_of(:jtis)")}`,
-      { issuer, jtis: JSON.stringify(codes.map(({ key }) => spentJti(key))) },
-    );
-    return codes.length - used.length;
-  };
   return async (id, { nowSeconds: now, codeIssuer, ended }) => {
     const event = ended?.eventId ?? null;
     const [codes, tokens, [holdings], events] = await Promise.all([
-      unusedCodes(id, codeIssuer, now),
+      unusedCodes(engine, id, codeIssuer, now),
       rows<{ audience: string; count: number; recent: number; until: number }>(
         `select audience, sum(case when expires_at > :now then 1 else 0 end) as count, count(*) as recent,
            max(expires_at) as until
@@ -147,6 +136,24 @@ function remainsOf({ rows, among, firstEnding }: Engine): JobRows["remains"] {
       events: new Map(events.map(({ stream, waiting }) => [stream, Number(waiting)])),
     };
   };
+}
+
+async function unusedCodes(
+  { rows, among }: Engine,
+  id: string,
+  issuer: string,
+  now: number,
+): Promise<number> {
+  const codes = await rows<{ key: string }>(
+    "select key from short_lived where job_id = :id and kind = 'code' and expires_at > :unused",
+    { id, unused: now + CODE_KEPT_SECONDS - CODE_SECONDS },
+  );
+  if (codes.length === 0) return 0;
+  const used = await rows(
+    `select jti from spent_jti where issuer = :issuer and ${among("jti", "texts_of(:jtis)")}`,
+    { issuer, jtis: JSON.stringify(codes.map(({ key }) => spentJti(key))) },
+  );
+  return codes.length - used.length;
 }
 
 const factsOf = (row: FoundJob): JobFacts =>

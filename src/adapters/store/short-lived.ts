@@ -1,17 +1,14 @@
 /** The rows of sign-in and authorization, in both stores. */
 import type { SessionFacts, ShortLived, ShortLivedKind } from "../../records.ts";
 import { insertInto, toRow } from "./columns.ts";
-import { type Engine, readRecords } from "./engine.ts";
+import { type Engine, readRecords, sweepOf } from "./engine.ts";
 import type { ShortLivedStore } from "./store.ts";
 import { SHORT_LIVED } from "./tables.ts";
 
 /** `expired` is the condition for rows that expired before `:before`, where the database needs another one. */
 export function shortLivedRows(engine: Engine, expired?: string): ShortLivedStore {
   const { change, remove } = engine;
-  const over =
-    expired === undefined
-      ? engine.some("delete from short_lived as t", "short_lived", ["kind", "key"], "expires_at < :before")
-      : `delete from short_lived where ${expired}`;
+  const over = `delete from short_lived where ${expired}`;
   const read = readRecords(engine);
   return {
     add: async (row) => void (await change(insertInto(SHORT_LIVED), toRow(SHORT_LIVED.columns, row))),
@@ -39,6 +36,9 @@ export function shortLivedRows(engine: Engine, expired?: string): ShortLivedStor
       );
       return changed === 1;
     },
-    sweep: async (before, limit) => remove(over, { before, limit }),
+    sweep:
+      expired === undefined
+        ? sweepOf(engine, "short_lived", ["kind", "key"])
+        : async (before, limit) => remove(over, { before, limit }),
   };
 }

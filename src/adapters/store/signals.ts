@@ -27,7 +27,12 @@ const FOUND_JOB =
 type Waiting = Awaited<ReturnType<SignalRows["waiting"]>>;
 
 export function signalRows(engine: Engine): SignalRows {
-  const { rows, change, selected, among, some, carries, insertEach } = engine;
+  return { ...madeOf(engine), ...deliveries(engine) };
+}
+
+/** What events are made of, and which of them are there. */
+function madeOf(engine: Engine): Pick<SignalRows, "endings" | "tokens" | "known" | "add"> {
+  const { rows, change, selected, among, carries, insertEach } = engine;
   return {
     endings: async (since, limit) =>
       readRecords(engine)(RECORDED, "from ending where at_ms >= :since order by at_ms limit :limit", {
@@ -56,6 +61,25 @@ export function signalRows(engine: Engine): SignalRows {
       change(`${insertEach(SIGNAL)} on conflict do nothing`, {
         rows: JSON.stringify(signals.map((one) => toRow(SIGNAL.columns, one))),
       }),
+  };
+}
+
+function deliveries({
+  rows,
+  change,
+  selected,
+  some,
+}: Engine): Omit<SignalRows, keyof ReturnType<typeof madeOf>> {
+  const set =
+    (column: "due" | "sent"): SignalRows["settle"] =>
+    async ({ stream, jti }, at) => {
+      await change(`update signal set ${column} = :at where stream = :stream and jti = :jti`, {
+        stream,
+        jti,
+        at,
+      });
+    };
+  return {
     take: async (stream, now, again, limit) => {
       const due = "stream = :stream and sent is null and due <= :now";
       const found = await rows<RowOf<typeof SIGNAL.columns>>(
@@ -64,12 +88,8 @@ export function signalRows(engine: Engine): SignalRows {
       );
       return found.map((row) => fromRow(SIGNAL, row));
     },
-    postpone: async ({ stream, jti }, at) => {
-      await change("update signal set due = :at where stream = :stream and jti = :jti", { stream, jti, at });
-    },
-    settle: async ({ stream, jti }, at) => {
-      await change("update signal set sent = :at where stream = :stream and jti = :jti", { stream, jti, at });
-    },
+    postpone: set("due"),
+    settle: set("sent"),
     waiting: async (stream, limit) => {
       const [row] = await rows<{ count: number; oldest: number | null }>(
         `select count(*) as count, min(at_ms) as oldest from (

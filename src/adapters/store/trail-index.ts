@@ -50,53 +50,8 @@ export function trailRows(engine: Engine, { first }: Pick<TrailDialect, "first">
       const noted = fromSeq === null || toSeq === null ? undefined : { fromSeq, toSeq };
       return defined({ firstSeq, lastSeq, noted });
     },
-    segmentsOf: async (subjects, after, limit) => {
-      const found = await rows<{ segment: number }>(
-        `select distinct segment from event_segment_subject
-         where ${among("subject", "numbers_of(:subjects)")} and segment > :after order by segment limit :limit`,
-        { subjects: JSON.stringify(subjects), after, limit },
-      );
-      if (found.length === 0) return { segments: [], last: after, areAll: true };
-      // Apart, because PostgreSQL would join so few rows with all segments.
-      const segments = await readRecords(engine)(
-        STORED_SEGMENT,
-        `from event_segment where ${among("id", "numbers_of(:ids)")}`,
-        { ids: JSON.stringify(found.map(({ segment }) => segment)) },
-      );
-      return { segments, last: found.at(-1)?.segment ?? after, areAll: segments.length === found.length };
-    },
-    segments: async ({ log, afterSeq: after, toSeq: to }, choices, limit) => {
-      // AUDIT-D-16: by the key of each segment in one statement, so that one without these terms costs no row.
-      const listed = choices.map(
-        (_, index) => `coalesce((select true from event_segment_term t
-          where t.segment = page.id and ${among("t.term", `numbers_of(:terms${index})`)} limit 1), false)`,
-      );
-      const found = await rows<RowOf<typeof STORED_SEGMENT.columns> & ListedColumns>(
-        `with page as (
-           select * from event_segment where log = :log and from_seq > :before and from_seq <= :to and to_seq > :after
-           order by from_seq limit :limit
-         ), placed as (
-           select page.*, ${["true", ...listed].join(" and ")} as listed, row_number() over own as number,
-             lag(to_seq, 1, :after) over own as before_seq, count(*) over () as size
-           from page window own as (order by from_seq)
-         )
-         select * from placed where listed or from_seq > before_seq + 1 or number = size order by from_seq`,
-        {
-          log,
-          before: after - AUDIT_SEGMENT_EVENTS,
-          after,
-          to,
-          limit,
-          ...Object.fromEntries(choices.map((terms, index) => [`terms${index}`, JSON.stringify(terms)])),
-        },
-      );
-      return found.map((row) => ({
-        ...fromRow(STORED_SEGMENT, row),
-        number: row.number,
-        beforeSeq: row.before_seq,
-        isListed: Boolean(row.listed),
-      }));
-    },
+    segmentsOf: segmentsOfSubjects(engine),
+    segments: segmentsOn(engine),
     lists: async (segments, terms) => {
       const found = await rows<{ segment: number; numbers: string }>(
         `select segment, numbers from event_segment_term
@@ -127,6 +82,60 @@ export function trailRows(engine: Engine, { first }: Pick<TrailDialect, "first">
   };
 }
 
+function segmentsOfSubjects(engine: Engine): TrailRows["segmentsOf"] {
+  const { rows, among } = engine;
+  return async (subjects, after, limit) => {
+    const found = await rows<{ segment: number }>(
+      `select distinct segment from event_segment_subject
+       where ${among("subject", "numbers_of(:subjects)")} and segment > :after order by segment limit :limit`,
+      { subjects: JSON.stringify(subjects), after, limit },
+    );
+    if (found.length === 0) return { segments: [], last: after, areAll: true };
+    // Apart, because PostgreSQL would join so few rows with all segments.
+    const segments = await readRecords(engine)(
+      STORED_SEGMENT,
+      `from event_segment where ${among("id", "numbers_of(:ids)")}`,
+      { ids: JSON.stringify(found.map(({ segment }) => segment)) },
+    );
+    return { segments, last: found.at(-1)?.segment ?? after, areAll: segments.length === found.length };
+  };
+}
+
+function segmentsOn({ rows, among }: Engine): TrailRows["segments"] {
+  return async ({ log, afterSeq: after, toSeq: to }, choices, limit) => {
+    // AUDIT-D-16: by the key of each segment in one statement, so that one without these terms costs no row.
+    const listed = choices.map(
+      (_, index) => `coalesce((select true from event_segment_term t
+        where t.segment = page.id and ${among("t.term", `numbers_of(:terms${index})`)} limit 1), false)`,
+    );
+    const found = await rows<RowOf<typeof STORED_SEGMENT.columns> & ListedColumns>(
+      `with page as (
+         select * from event_segment where log = :log and from_seq > :before and from_seq <= :to and to_seq > :after
+         order by from_seq limit :limit
+       ), placed as (
+         select page.*, ${["true", ...listed].join(" and ")} as listed, row_number() over own as number,
+           lag(to_seq, 1, :after) over own as before_seq, count(*) over () as size
+         from page window own as (order by from_seq)
+       )
+       select * from placed where listed or from_seq > before_seq + 1 or number = size order by from_seq`,
+      {
+        log,
+        before: after - AUDIT_SEGMENT_EVENTS,
+        after,
+        to,
+        limit,
+        ...Object.fromEntries(choices.map((terms, index) => [`terms${index}`, JSON.stringify(terms)])),
+      },
+    );
+    return found.map((row) => ({
+      ...fromRow(STORED_SEGMENT, row),
+      number: row.number,
+      beforeSeq: row.before_seq,
+      isListed: Boolean(row.listed),
+    }));
+  };
+}
+
 export function trailIndex(
   engine: Engine,
   { first, add }: TrailDialect,
@@ -139,6 +148,18 @@ export function trailIndex(
     const gone = await removeNow(text, values);
     await turn();
     return gone;
+  };
+  const removeSegments = async (ids: readonly number[]): Promise<void> => {
+    const values = { ids: JSON.stringify(ids) };
+    const theirs = among("segment", "numbers_of(:ids)");
+    // What is noted of a segment goes first, so that it never names one that is not there.
+    await remove(
+      `delete from event_segment_subject where (subject, segment) in (
+         select term, segment from event_segment_term where ${theirs})`,
+      values,
+    );
+    await remove(`delete from event_segment_term where ${theirs}`, values);
+    await remove(`delete from event_segment where ${among("id", "numbers_of(:ids)")}`, values);
   };
   const firstOf = async (log: string): Promise<number | undefined> => {
     const [row] = await rows<{ first: number | null }>(`select (${first}) as first`, { log });
@@ -161,41 +182,24 @@ export function trailIndex(
       );
       return row?.to_seq ?? -1;
     },
-    checkpoint: async (log, at) =>
-      (
-        await readRecords(engine)(
-          CHECKPOINT,
-          "from checkpoint where log = :log and time_ms <= :at order by tree_size desc limit 1",
-          { log, at },
-        )
-      )[0],
+    checkpoint: async (log, at) => {
+      const last = "from checkpoint where log = :log and time_ms <= :at order by tree_size desc limit 1";
+      return (await readRecords(engine)(CHECKPOINT, last, { log, at }))[0];
+    },
     prune: async (log, below, limit) => {
       const from = await firstOf(log);
       if (from === undefined) return 0;
       // Numbers follow each other without gaps.
       const to = Math.min(below, from + limit);
-      const gone = await remove("delete from event where log = :log and seq >= :from and seq < :to", {
-        log,
-        from,
-        to,
-      });
+      const some = "delete from event where log = :log and seq >= :from and seq < :to";
+      const gone = await remove(some, { log, from, to });
       // The segment in which the log now begins stays. Both bounds are compared, because the key has the first number
       // alone.
       const segments = await rows<{ id: number }>(
         "select id from event_segment where log = :log and from_seq < :kept and to_seq < :kept",
         { log, kept: (await firstOf(log)) ?? null },
       );
-      if (segments.length > 0) {
-        const ids = JSON.stringify(segments.map(({ id }) => id));
-        // What is noted of a segment goes first, so that it never names one that is not there.
-        await remove(
-          `delete from event_segment_subject where (subject, segment) in (
-             select term, segment from event_segment_term where ${among("segment", "numbers_of(:ids)")})`,
-          { ids },
-        );
-        await remove(`delete from event_segment_term where ${among("segment", "numbers_of(:ids)")}`, { ids });
-        await remove(`delete from event_segment where ${among("id", "numbers_of(:ids)")}`, { ids });
-      }
+      if (segments.length > 0) await removeSegments(segments.map(({ id }) => id));
       return gone;
     },
   };
