@@ -2,7 +2,7 @@
  * Whether the key service signs, key by key: learned from each signature that is asked of it, and from one of our own
  * where none was for a while. Without one that signs tokens an instance is not ready, as it gives none out.
  */
-import type { KeyCustody } from "../adapters/crypto/seal.ts";
+import type { Hand, KeyCustody } from "../adapters/crypto/seal.ts";
 import { type PeriodicWork, runPeriodically } from "../adapters/periodic.ts";
 import { KeyServiceUnavailable } from "../adapters/remote/key-service.ts";
 import type { Watch } from "../http/operations.ts";
@@ -34,7 +34,6 @@ type Health = {
   ask: (input: string) => Promise<Uint8Array>;
   failures: number;
   askedMs: number;
-  labels: string;
 };
 
 export function watchKeyService({ custody, clock, timers, log }: KeyServiceOptions): KeyServiceWatch {
@@ -42,27 +41,6 @@ export function watchKeyService({ custody, clock, timers, log }: KeyServiceOptio
   let facts: () => readonly KeyFacts[] = () => [];
   const active = (): readonly KeyFacts[] => facts().filter(({ state }) => state === "active");
   const fails = (kid: string): boolean => (healthByKid.get(kid)?.failures ?? 0) >= KEY_SERVICE_FAILURES_MAX;
-
-  const note = (health: Health, fault?: KeyServiceUnavailable): void => {
-    const failed = health.failures >= KEY_SERVICE_FAILURES_MAX;
-    health.askedMs = clock.monotonicMs();
-    health.failures = fault === undefined ? 0 : health.failures + 1;
-    if (health.failures >= KEY_SERVICE_FAILURES_MAX === failed) return;
-    const key = `the active key for ${health.labels}`;
-    log.tell(
-      fault === undefined
-        ? {
-            level: "info",
-            event: "key_service_works",
-            message: `The key service signs with ${key}.`,
-          }
-        : {
-            level: "error",
-            event: "key_service_failed",
-            message: `The key service does not sign with ${key}, so that nothing gets its signature: ${fault.message}`,
-          },
-    );
-  };
 
   /**
    * The keys that are due for a look: after a failure at once, and else after a while in which no signature was asked
@@ -88,22 +66,7 @@ export function watchKeyService({ custody, clock, timers, log }: KeyServiceOptio
       async open(row) {
         const opened = await custody.open(row);
         if (opened.at !== "service") return opened;
-        const health: Health = {
-          async ask(input) {
-            try {
-              const signature = await opened.hand(input);
-              note(health);
-              return signature;
-            } catch (fault) {
-              if (fault instanceof KeyServiceUnavailable) note(health, fault);
-              throw fault;
-            }
-          },
-          // Before the first signature of a key, one failure is enough.
-          failures: KEY_SERVICE_FAILURES_MAX - 1,
-          askedMs: Number.NEGATIVE_INFINITY,
-          labels: `${row.purpose}, ${row.alg}`,
-        };
+        const health = watched(opened.hand, `${row.purpose}, ${row.alg}`, { clock, log });
         healthByKid.set(row.kid, health);
         return { ...opened, hand: health.ask };
       },
@@ -130,4 +93,44 @@ export function watchKeyService({ custody, clock, timers, log }: KeyServiceOptio
       return work;
     },
   };
+}
+
+/** Signs with one key, and tells when that begins to fail and when it works again. */
+function watched(
+  hand: Hand,
+  labels: string,
+  { clock, log }: Pick<KeyServiceOptions, "clock" | "log">,
+): Health {
+  const note = (fault?: KeyServiceUnavailable): void => {
+    const failed = health.failures >= KEY_SERVICE_FAILURES_MAX;
+    health.askedMs = clock.monotonicMs();
+    health.failures = fault === undefined ? 0 : health.failures + 1;
+    if (health.failures >= KEY_SERVICE_FAILURES_MAX === failed) return;
+    const key = `the active key for ${labels}`;
+    log.tell(
+      fault === undefined
+        ? { level: "info", event: "key_service_works", message: `The key service signs with ${key}.` }
+        : {
+            level: "error",
+            event: "key_service_failed",
+            message: `The key service does not sign with ${key}, so that nothing gets its signature: ${fault.message}`,
+          },
+    );
+  };
+  const health: Health = {
+    async ask(input) {
+      try {
+        const signature = await hand(input);
+        note();
+        return signature;
+      } catch (fault) {
+        if (fault instanceof KeyServiceUnavailable) note(fault);
+        throw fault;
+      }
+    },
+    // Before the first signature of a key, one failure is enough.
+    failures: KEY_SERVICE_FAILURES_MAX - 1,
+    askedMs: Number.NEGATIVE_INFINITY,
+  };
+  return health;
 }

@@ -83,19 +83,8 @@ export async function openListeners(
     further.push(["mtls", await open("mtls", mtls, handler, { origin: mtlsOrigin })]);
   }
   if (proxy !== undefined) {
-    const limits = {
-      headerBytesMax: PROXY_HEADER_BYTES_MAX,
-      connectionsPerSourceMax: PROXY_UNPROVEN_PER_SOURCE_MAX,
-    };
-    const { ca: anchors, name, clientAddress, form, field, intermediates } = proxy;
-    const subject = { parameter: "tls_client_auth_san_dns", name } as const;
-    const trusted = defined<TrustedProxy>({ anchors, subject, clientAddress, form, field, intermediates });
-    const isProven = (handshake: HandshakeCertificates): boolean => isProxy(ports, trusted, handshake);
-    const serving = behindProxy(ports, trusted, handler, {
-      unread: tellOnce(log, trusted),
-      otherField: counters.proxyField,
-    });
-    further.push(["proxy", await open("proxy", proxy, serving, { limits, isProven })]);
+    const { serving, ...rest } = servingProxy(proxy, { ports, counters }, handler, log);
+    further.push(["proxy", await open("proxy", proxy, serving, rest)]);
   }
   for (const [listener, { address, port }] of further) {
     const message = `Mandate also listens on ${address}:${port}`;
@@ -117,6 +106,27 @@ export async function openListeners(
     async shutdown() {
       await Promise.all(all.map(([, server]) => server.shutdown()));
     },
+  };
+}
+
+function servingProxy(
+  { ca: anchors, name, clientAddress, form, field, intermediates }: NonNullable<Config["fixed"]["proxy"]>,
+  { ports, counters }: Pick<Service, "ports" | "counters">,
+  handler: Handler,
+  log: Log,
+): Pick<ServeOptions, "limits" | "isProven"> & { serving: Handler } {
+  const subject = { parameter: "tls_client_auth_san_dns", name } as const;
+  const trusted = defined<TrustedProxy>({ anchors, subject, clientAddress, form, field, intermediates });
+  return {
+    limits: {
+      headerBytesMax: PROXY_HEADER_BYTES_MAX,
+      connectionsPerSourceMax: PROXY_UNPROVEN_PER_SOURCE_MAX,
+    },
+    isProven: (handshake: HandshakeCertificates): boolean => isProxy(ports, trusted, handshake),
+    serving: behindProxy(ports, trusted, handler, {
+      unread: tellOnce(log, trusted),
+      otherField: counters.proxyField,
+    }),
   };
 }
 

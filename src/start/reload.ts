@@ -38,46 +38,21 @@ export function makeReload({ configFile, started, inForce, service, opened, log 
   let seen: FileDigests = inForce.current.files;
   let told: FileDigests | undefined;
 
-  function problemsOf(next: Result<Config, readonly string[]>): readonly string[] {
-    if (!next.ok) return next.error;
-    const problems: string[] = [];
-    if (next.value.settings.issuer !== ports.settings().issuer) {
-      problems.push("issuer: cannot change while the server runs; restart it");
-    }
-    // The file was read by the rules of its profile, and those of development accept what production refuses.
-    if (next.value.fixed.profile !== started.profile) {
-      problems.push("profile: cannot change while the server runs; restart it");
-    }
-    return problems;
-  }
-
   function refuse(problems: readonly string[]): void {
     inForce.refuse(true);
-    const { digest } = ports.settings().policy;
-    for (const problem of problems) {
-      const message = `not reloaded: ${problem}`;
-      log.tell({ level: "warning", event: "reload_refused", message, policy: digest });
-    }
+    tellRefused(log, problems, ports.settings());
   }
 
   function take(next: Config, what: string): void {
     const { fixed, settings } = next;
     tellWarnings(log, next);
-    for (const path of changedSettings(started, fixed)) {
-      const message = `${path} changed: restart to use it`;
-      log.tell({ level: "warning", event: "restart_needed", message, setting: path });
-    }
-    if (fixed.signsIn !== started.signsIn) {
-      const message =
-        "signIn is in force as it is now: restart as well, because only a start decides whether listen asks for certificates";
-      log.tell({ level: "warning", event: "restart_needed", message, setting: "signIn" });
-    }
+    tellRestarts(log, started, fixed);
     opened.renew(fixed);
     // The published addresses of listeners are those of the start, because only a restart opens or ends listeners.
     const { mtlsOrigin, takesCertificates } = ports.settings();
     service.apply(defined<Settings>({ ...settings, mtlsOrigin, takesCertificates }));
     inForce.take(next);
-    const policy = settings.policy.digest;
+    const { digest: policy } = settings.policy;
     log.tell({ level: "info", event: "reloaded", message: `reloaded: ${what}`, policy });
   }
 
@@ -94,7 +69,7 @@ export function makeReload({ configFile, started, inForce, service, opened, log 
       return;
     }
     const next = current.reread();
-    const problems = problemsOf(next);
+    const problems = problemsOf(next, ports.settings().issuer, started.profile);
     if (next.ok && problems.length === 0) {
       take(next.value, `files that ${configFile} names`);
     } else if (isSame(now, before) && (told === undefined || !isSame(now, told))) {
@@ -106,7 +81,7 @@ export function makeReload({ configFile, started, inForce, service, opened, log 
 
   async function read(): Promise<void> {
     const next = loadConfig(configFile);
-    const problems = problemsOf(next);
+    const problems = problemsOf(next, ports.settings().issuer, started.profile);
     if (!next.ok || problems.length > 0) return refuse(problems);
     try {
       await service.prepare(next.value.settings);
@@ -125,6 +100,39 @@ export function makeReload({ configFile, started, inForce, service, opened, log 
     },
     stop,
   };
+}
+
+function problemsOf(
+  next: Result<Config, readonly string[]>,
+  issuer: string,
+  profile: Config["fixed"]["profile"],
+): readonly string[] {
+  if (!next.ok) return next.error;
+  const problems: string[] = [];
+  if (next.value.settings.issuer !== issuer) {
+    problems.push("issuer: cannot change while the server runs; restart it");
+  }
+  // The file was read by the rules of its profile, and those of development accept what production refuses.
+  if (next.value.fixed.profile !== profile) {
+    problems.push("profile: cannot change while the server runs; restart it");
+  }
+  return problems;
+}
+
+function tellRefused(log: Log, problems: readonly string[], { policy: { digest: policy } }: Settings): void {
+  for (const problem of problems)
+    log.tell({ level: "warning", event: "reload_refused", message: `not reloaded: ${problem}`, policy });
+}
+
+function tellRestarts(log: Log, started: Config["fixed"], next: Config["fixed"]): void {
+  const tell = (setting: string, message: string): void =>
+    log.tell({ level: "warning", event: "restart_needed", message, setting });
+  for (const path of changedSettings(started, next)) tell(path, `${path} changed: restart to use it`);
+  if (next.signsIn === started.signsIn) return;
+  tell(
+    "signIn",
+    "signIn is in force as it is now: restart as well, because only a start decides whether listen asks for certificates",
+  );
 }
 
 export const tellWarnings = (log: Log, { warnings }: Pick<Config, "warnings">): void => {

@@ -67,39 +67,45 @@ async function start(configFile: string, config: Config, log: Log, signals: Sign
   service.watchStore();
   serves = true;
 
-  const { drainSeconds } = config.fixed.listen;
-  let stopping = false;
-  let endDrain = (): void => {};
-  let stopLooking = (): void => {};
-  const drain = (): Promise<void> => {
-    const message = `Not ready from now on; serves for ${drainSeconds} s more (listen.drainSeconds).`;
-    log.tell({ level: "info", event: "draining", message });
-    opened.drain();
-    return new Promise((resolve) => {
-      endDrain = resolve;
-      setTimeout(resolve, 1000 * drainSeconds);
-    });
-  };
-  const stop = async (): Promise<void> => {
-    // A second signal ends the wait.
-    if (stopping) return endDrain();
-    stopping = true;
-    stopLooking();
-    service.announceStop();
-    if (drainSeconds > 0) await drain();
+  // The last step but one: a process that waits for this line may send a signal at once.
+  const { address, port } = opened;
+  const message = `Mandate ${service.ports.settings().issuer} listens on ${address}:${port}.`;
+  log.tell({ level: "info", event: "listening", message, listener: "listen", address, port });
+  const reload = makeReload({ configFile, started: config.fixed, inForce, service, opened, log });
+  const close = async (): Promise<void> => {
     await opened.shutdown();
     await service.close();
     await health?.close();
     log.close();
     process.exit(0);
   };
-  // The last step but one: a process that waits for this line may send a signal at once.
-  const { address, port } = opened;
-  const message = `Mandate ${service.ports.settings().issuer} listens on ${address}:${port}.`;
-  log.tell({ level: "info", event: "listening", message, listener: "listen", address, port });
-  const reload = makeReload({ configFile, started: config.fixed, inForce, service, opened, log });
-  stopLooking = reload.stop;
+  const begin = (): void => {
+    reload.stop();
+    service.announceStop();
+  };
+  const stop = makeStop({ begin, drain: opened.drain, close }, config.fixed.listen.drainSeconds, log);
   signals.answer({ reload: reload.fromFile, stop });
+}
+
+type Stopping = { begin(): void; drain(): void; close(): Promise<void> };
+
+/** What a signal to stop does; a second one ends the time in which the server serves on. */
+function makeStop({ begin, drain, close }: Stopping, drainSeconds: number, log: Log): () => Promise<void> {
+  const drained = Promise.withResolvers<void>();
+  let stopping = false;
+  return async () => {
+    if (stopping) return drained.resolve();
+    stopping = true;
+    begin();
+    if (drainSeconds > 0) {
+      const message = `Not ready from now on; serves for ${drainSeconds} s more (listen.drainSeconds).`;
+      log.tell({ level: "info", event: "draining", message });
+      drain();
+      setTimeout(drained.resolve, 1000 * drainSeconds);
+      await drained.promise;
+    }
+    await close();
+  };
 }
 
 function readConfig(configFile: string): Config {

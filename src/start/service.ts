@@ -9,7 +9,7 @@ import { startRetention } from "../adapters/audit/retention.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations, startKeptCeilings } from "../adapters/clients/idle-registrations.ts";
 import { cpuMs, clock as systemClock, timers as systemTimers } from "../adapters/clock.ts";
-import { encryptionKeysOf } from "../adapters/crypto/encryption-keys.ts";
+import { type EncryptionKeys, encryptionKeysOf } from "../adapters/crypto/encryption-keys.ts";
 import { hash } from "../adapters/crypto/hash.ts";
 import type { KeyRing } from "../adapters/crypto/key-ring.ts";
 import { makeNonces } from "../adapters/crypto/nonces.ts";
@@ -107,61 +107,22 @@ async function openParts(
     journal.record({ event }).catch(() => undefined);
   };
   const encryptionKeys = encryptionKeysOf(fixed.keys);
-  const fetching = {
-    clock,
-    timers,
-    random,
-    store,
-    rates: fixed.limits,
-    encryptionKeys,
-    settings,
-    record,
-    log,
-  };
+  const { limits: rates } = fixed;
+  const fetching = { clock, timers, random, store, rates, encryptionKeys, settings, record, log };
   const { remote, wing, configure } = openOthers(fetching, opened);
   await wing.load(current);
   configure(current);
-  const authFailures = countAuthFailures(journal, clock, timers);
-  opened.defer(() => authFailures.close());
-  const introspections = countIntrospections(journal, clock, timers, tellLostCounts(log));
-  opened.defer(() => introspections.close());
+  const counts = openCounts(journal, during);
   const custody = openCustody(encryptionKeys, fixed.keys.service);
   const keys = await atStart(() => openKeys({ store, journal, custody, settings, clock, timers, log }));
   for (const one of keys.work) opened.defer(() => one.close());
-  const { ring } = keys;
   const throttle = counters.throttling(makeThrottle(clock, fixed.limits));
   const proofs = openProofQueue(throttle, clock, timers, fixed.limits);
-  const work = await startWork(config, ours, ring, { ...during, settings, record });
+  const work = await startWork(config, ours, keys.ring, { ...during, settings, record });
   return {
     ports: {
+      ...portsOf(ours, keys.ring, encryptionKeys, { clock, settings, ...counts, throttle, proofs }),
       ...remote.sources,
-      clock,
-      random,
-      hash,
-      settings,
-      clients: openClients(settings, store.clients),
-      registrations: store.registrations,
-      registrationTokens: makeRegistrationTokens(encryptionKeys),
-      nonces: makeNonces(encryptionKeys, current.issuer, clock),
-      facts: store.facts,
-      consents: store.consents,
-      endings: store.endings,
-      subjectEmails: store.subjectEmails,
-      families: store.families,
-      sessions: store.shortLived,
-      jobs: store.jobs,
-      journal,
-      outage: journal.outage,
-      audit: { ...store.audit, keys: ring.signer("checkpoint").published },
-      authFailures,
-      introspections,
-      throttle,
-      proofs,
-      verifier,
-      signer: ring.signer("token"),
-      grantSigner: ring.signer("grant"),
-      signalSigner: ring.signer("signal"),
-      paths: PATHS,
     },
     people: wing.people,
     prepare: wing.load,
@@ -188,6 +149,42 @@ async function openParts(
   };
 }
 
+type Counting = Pick<Ports, "clock" | "settings" | "authFailures" | "introspections" | "throttle" | "proofs">;
+
+/** What the flows take, but for what is fetched from others. */
+function portsOf(
+  { store, journal }: OpenInstance,
+  ring: KeyRing,
+  encryptionKeys: EncryptionKeys,
+  counting: Counting,
+) {
+  const { settings, clock } = counting;
+  return {
+    ...counting,
+    random,
+    hash,
+    clients: openClients(settings, store.clients),
+    registrations: store.registrations,
+    registrationTokens: makeRegistrationTokens(encryptionKeys),
+    nonces: makeNonces(encryptionKeys, settings().issuer, clock),
+    facts: store.facts,
+    consents: store.consents,
+    endings: store.endings,
+    subjectEmails: store.subjectEmails,
+    families: store.families,
+    sessions: store.shortLived,
+    jobs: store.jobs,
+    journal,
+    outage: journal.outage,
+    audit: { ...store.audit, keys: ring.signer("checkpoint").published },
+    verifier,
+    signer: ring.signer("token"),
+    grantSigner: ring.signer("grant"),
+    signalSigner: ring.signer("signal"),
+    paths: PATHS,
+  };
+}
+
 const openClock = (file: string | undefined) =>
   file === undefined ? { clock: systemClock, timers: systemTimers } : openTestClock(file);
 
@@ -206,6 +203,18 @@ const openProofQueue = (
   timers: Timers,
   { proofMillisecondsPerSecond: budget }: Limits,
 ) => makeProofQueue({ clock, cpuMs, timers, budget, paths: PATHS, failedLately, failureMs: FAILURE_MS });
+
+/** What is recorded in sums. */
+function openCounts(
+  journal: OpenInstance["journal"],
+  { clock, timers, log, opened }: Pick<Working, "clock" | "timers" | "log" | "opened">,
+) {
+  const authFailures = countAuthFailures(journal, clock, timers);
+  opened.defer(() => authFailures.close());
+  const introspections = countIntrospections(journal, clock, timers, tellLostCounts(log));
+  opened.defer(() => introspections.close());
+  return { authFailures, introspections };
+}
 
 /** What is fetched from others, and the people's wing, which both follow the settings. */
 function openOthers(options: RemoteOptions, opened: AsyncDisposableStack) {
