@@ -58,30 +58,14 @@ type DocumentCache<T> = {
 };
 
 type Content<T> = { value: T; bytes: number; etag?: string; freshSeconds: number };
-type Entry<T> = Content<T> & { loadedAt: ClockReading; lookedAt: ClockReading; looks: EarlyLooks };
+type LoadedContent<T> = Content<T> & { loadedAt: ClockReading; lookedAt: ClockReading };
+type Entry<T> = LoadedContent<T> & { looks: EarlyLooks };
 
 export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContext): DocumentCache<T> {
   const { clock, timers, budget } = context;
   const kept = makeLruCache<Entry<T>>(FETCHED_CACHE_MAX, FETCHED_CACHE_BYTES_MAX);
-  const flights = new Map<string, Promise<Result<Entry<T>, FetchRefused>>>();
+  const flights = new Map<string, ReturnType<typeof load<T>>>();
   const { isUsable, isDue } = ages(clock, kind.lastGoodSeconds);
-
-  const load = async (
-    key: string,
-    where: SuppliedDocument,
-    known: Entry<T> | undefined,
-  ): Promise<Result<Entry<T>, FetchRefused>> => {
-    // The time is taken before the fetch, so that a slow answer does not count as younger than it is.
-    const now = readClocks(clock);
-    if (known !== undefined) known.lookedAt = now;
-    const content = await fetchContent(kind, context, where, known);
-    // CIMD-5.2-3, CIMD-5.2-4: failed fetches and invalid documents are not cached.
-    if (!content.ok) return content;
-    const looks = known?.looks ?? earlyLooks(key, where);
-    const entry = { ...content.value, loadedAt: now, lookedAt: now, looks };
-    kept.keep(key, entry);
-    return ok(entry);
-  };
 
   const begin = (
     key: string,
@@ -94,10 +78,15 @@ export function makeDocumentCache<T>(kind: DocumentKind<T>, context: FetchContex
     const begun =
       known === undefined ? budget.begin(source, where.parsed.hostname) : budget.begin(undefined, where.url);
     if (!begun.ok) return err({ reason: "fetches_too_many", waitSeconds: begun.error } as const);
-    const flight = load(key, where, known).finally(() => {
-      flights.delete(key);
-      begun.value();
-    });
+    const flight = load(kind, context, where, known)
+      .then((loaded) => {
+        if (loaded.ok) kept.keep(key, { looks: known?.looks ?? earlyLooks(key, where), ...loaded.value });
+        return loaded;
+      })
+      .finally(() => {
+        flights.delete(key);
+        begun.value();
+      });
     flights.set(key, flight);
     return flight;
   };
@@ -177,6 +166,20 @@ function ages(clock: Clock, lastGoodSeconds: number) {
       return !isFresh(entry) && msSince(clock, entry.lookedAt) >= REFETCH_SECONDS * 1000;
     },
   };
+}
+
+async function load<T>(
+  kind: DocumentKind<T>,
+  context: FetchContext,
+  where: SuppliedDocument,
+  known: Entry<T> | undefined,
+): Promise<Result<LoadedContent<T>, FetchRefused>> {
+  // The time is taken before the fetch, so that a slow answer does not count as younger than it is.
+  const now = readClocks(context.clock);
+  if (known !== undefined) known.lookedAt = now;
+  const content = await fetchContent(kind, context, where, known);
+  // CIMD-5.2-3, CIMD-5.2-4: failed fetches and invalid documents are not cached.
+  return content.ok ? ok({ ...content.value, loadedAt: now, lookedAt: now }) : content;
 }
 
 async function fetchContent<T>(

@@ -108,25 +108,8 @@ function send(
   signal: AbortSignal,
   ask: Ask,
 ): Promise<Fetched> {
-  const { ifNoneMatch, post, authorization = post?.authorization } = ask;
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
-  const asked: CheckedRequest = {
-    agent,
-    deadline: signal,
-    host: bare(url.hostname),
-    port: url.port || 443,
-    path: `${url.pathname}${url.search}`,
-    method: post === undefined ? "GET" : "POST",
-    headers: defined<OutgoingHttpHeaders>({
-      accept: "application/json",
-      "accept-encoding": "identity",
-      "if-none-match": ifNoneMatch,
-      "content-type": post?.contentType,
-      "content-length": post && Buffer.byteLength(post.text),
-      authorization,
-    }),
-    maxHeaderSize: HEADER_BYTES_MAX,
-  };
+  const asked = requestOf(url, agent, signal, ask);
   agent.closeOld();
   const sentMs = agent.nowMs();
   let received = 0;
@@ -173,23 +156,53 @@ function send(
     response.on("error", () => fail("broke_off", "the response ended early"));
     const refusal = refusalOf(response, ask);
     if (refusal !== undefined) return fail(...refusal);
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    response.on("data", (chunk: Buffer) => {
-      bytes += chunk.length;
-      // CIMD-8.7-1: reading stops at the limit.
-      if (bytes > bytesMax) fail("too_large", "the content is too large");
-      else chunks.push(chunk);
-    });
-    response.on("end", () => {
-      const text = decodeUtf8(Buffer.concat(chunks));
-      if (!text.ok) return fail("not_utf8", "the content is not UTF-8");
-      const { statusCode: status = 0 } = response;
-      resolve({ status, notModified: status === 304, text: text.value, ...fieldsOf(response) });
-    });
+    collect(response, bytesMax, fail, resolve);
   });
-  outgoing.end(post?.text);
+  outgoing.end(ask.post?.text);
   return promise;
+}
+
+function requestOf(url: URL, agent: CheckedAgent, deadline: AbortSignal, ask: Ask): CheckedRequest {
+  const { ifNoneMatch, post, authorization = post?.authorization } = ask;
+  return {
+    agent,
+    deadline,
+    host: bare(url.hostname),
+    port: url.port || 443,
+    path: `${url.pathname}${url.search}`,
+    method: post === undefined ? "GET" : "POST",
+    headers: defined<OutgoingHttpHeaders>({
+      accept: "application/json",
+      "accept-encoding": "identity",
+      "if-none-match": ifNoneMatch,
+      "content-type": post?.contentType,
+      "content-length": post && Buffer.byteLength(post.text),
+      authorization,
+    }),
+    maxHeaderSize: HEADER_BYTES_MAX,
+  };
+}
+
+function collect(
+  response: IncomingMessage,
+  bytesMax: number,
+  fail: (...why: Refusal) => void,
+  done: (fetched: Fetched) => void,
+): void {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  response.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    // CIMD-8.7-1: reading stops at the limit.
+    if (bytes > bytesMax) fail("too_large", "the content is too large");
+    else chunks.push(chunk);
+  });
+  response.on("end", () => {
+    const text = decodeUtf8(Buffer.concat(chunks));
+    if (!text.ok) return fail("not_utf8", "the content is not UTF-8");
+    const { statusCode: status = 0 } = response;
+    done({ status, notModified: status === 304, text: text.value, ...fieldsOf(response) });
+  });
 }
 
 const isCutAtOnce = (code: string, afterMs: number): boolean =>

@@ -8,6 +8,7 @@ import { KEY_SET_BYTES_MAX } from "../../limits/fetching.ts";
 import type { Clock, KeyFailure, KeySource, KeyWait, SourceState, Timers } from "../../ports.ts";
 import { type Awaitable, defined, err, ok, type Result, whenReady } from "../../result.ts";
 import type { IssuerKeys, SpiffeEndpoint } from "../../settings/settings.ts";
+import type { JwsHeader } from "../../spec/rfc7515.ts";
 import { type Jwk, selectKey } from "../../spec/rfc7517.ts";
 import { decodeUtf8 } from "../../spec/rfc8259.ts";
 import { hash } from "../crypto/hash.ts";
@@ -92,10 +93,8 @@ type Sources<T, Place> = KeySources<Place> & {
 };
 
 export function keySources<T, Place extends File | Remote>(source: SourceKind<T, Place>): Sources<T, Place> {
-  const { kind, lastGoodSeconds, accepts, keys, rsaAlgorithms, clock, timers, rows, onChange } = source;
-  type Source = { where: string; polled: PolledDocument<T>; last: { fault?: unknown } };
-  let sources = new Map<string, Source>();
-  const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
+  const { kind, keys, rsaAlgorithms, rows } = source;
+  let sources = new Map<string, { where: string; polled: PolledDocument<T>; last: LastLoad }>();
   const current = (name: string): Awaitable<Result<T, KeyFailure>> => {
     const found = sources.get(name);
     if (found === undefined) return err("source_unknown");
@@ -114,44 +113,11 @@ export function keySources<T, Place extends File | Remote>(source: SourceKind<T,
     yield await current(name);
     yield* later(name, until);
   };
-  const poll = (name: string, where: Place, last: Source["last"]): PolledDocument<T> => {
-    const document = {
-      load: (latest: T | undefined) =>
-        source.load(where, latest).then(
-          (loaded) => {
-            last.fault = undefined;
-            return loaded;
-          },
-          (fault) => {
-            last.fault = fault;
-            throw fault;
-          },
-        ),
-      accepts,
-      same,
-      size: source.size,
-      clock,
-      timers,
-      lastGoodSeconds,
-      onChange: (change: Change) => onChange(name, change),
-    };
-    // A file is on the disk already and needs no stored copy.
-    if ("file" in where) return pollDocument(document);
-    const load = observed(document.load, clock, (result) => source.onFetch?.(name, result));
-    return pollDocument({ ...document, load, memory: memoryOf(source, name, where) });
-  };
   return {
     copies,
     key(name, header, until) {
-      /** Undefined: a later copy may have it. */
-      const keyIn = (copy: Result<T, KeyFailure>): Result<Jwk, KeyFailure> | undefined => {
-        if (!copy.ok) return copy;
-        const found = selectKey(keys(copy.value), header, rsaAlgorithms);
-        if (found.ok) return found;
-        // JWKS-D-2: which of the two it is, its owner has to mend.
-        if (found.error.kind === "key_ambiguous") return err("key_ambiguous");
-        return found.error.kind === "key_unknown" ? undefined : err("key_unknown");
-      };
+      const keyIn = (copy: Result<T, KeyFailure>) =>
+        copy.ok ? choose(keys(copy.value), header, rsaAlgorithms) : copy;
       // RFC8725-3.10-v1, B8725-3.10-1: an unknown `kid` causes early looks at the document.
       const look = async (): Promise<Result<Jwk, KeyFailure>> => {
         for await (const copy of later(name, until)) {
@@ -165,7 +131,7 @@ export function keySources<T, Place extends File | Remote>(source: SourceKind<T,
     configure(wanted) {
       // SFD-6.3-1: when a relationship ends, its keys are removed at once, from the store too.
       rows.retain(kind, [...wanted.keys()]).catch(() => undefined);
-      const next = new Map<string, Source>();
+      const next: typeof sources = new Map();
       for (const [name, where] of wanted) {
         const text = JSON.stringify(where);
         const old = sources.get(name);
@@ -175,7 +141,7 @@ export function keySources<T, Place extends File | Remote>(source: SourceKind<T,
           continue;
         }
         const last = {};
-        next.set(name, { where: text, polled: poll(name, where, last), last });
+        next.set(name, { where: text, polled: pollSource(source, name, where, last), last });
       }
       for (const [name, { polled }] of sources) if (next.get(name)?.polled !== polled) polled.stop();
       sources = next;
@@ -185,6 +151,48 @@ export function keySources<T, Place extends File | Remote>(source: SourceKind<T,
       for (const { polled } of sources.values()) polled.stop();
     },
   };
+}
+
+/** Undefined: a later copy may have it. */
+function choose(
+  keys: readonly Jwk[],
+  header: JwsHeader,
+  rsaAlgorithms: readonly string[],
+): Result<Jwk, KeyFailure> | undefined {
+  const found = selectKey(keys, header, rsaAlgorithms);
+  if (found.ok) return found;
+  // JWKS-D-2: which of the two it is, its owner has to mend.
+  if (found.error.kind === "key_ambiguous") return err("key_ambiguous");
+  return found.error.kind === "key_unknown" ? undefined : err("key_unknown");
+}
+
+/** The fault of the last load, until one succeeds. */
+type LastLoad = { fault?: unknown };
+
+function pollSource<T, Place extends File | Remote>(
+  source: SourceKind<T, Place>,
+  name: string,
+  where: Place,
+  last: LastLoad,
+): PolledDocument<T> {
+  const { accepts, size, clock, timers, lastGoodSeconds } = source;
+  const load = async (latest: T | undefined): Promise<Loaded<T>> => {
+    try {
+      const loaded = await source.load(where, latest);
+      last.fault = undefined;
+      return loaded;
+    } catch (fault) {
+      last.fault = fault;
+      throw fault;
+    }
+  };
+  const same = (old: T, next: T): boolean => JSON.stringify(old) === JSON.stringify(next);
+  const onChange = (change: Change): void => source.onChange(name, change);
+  const document = { load, accepts, same, size, clock, timers, lastGoodSeconds, onChange };
+  // A file is on the disk already and needs no stored copy.
+  if ("file" in where) return pollDocument(document);
+  const fetched = observed(load, clock, (result) => source.onFetch?.(name, result));
+  return pollDocument({ ...document, load: fetched, memory: memoryOf(source, name, where) });
 }
 
 function observed<T>(
