@@ -83,9 +83,10 @@ legend bdi:first-of-type{color:var(--ink)}
 legend+*{clear:both}
 fieldset .hint{margin:0 0 .25rem}
 #tick-hint{font-size:1rem;color:var(--ink);margin:.5rem 0 .25rem}
+#tick-hint:has(.head){margin-top:.75rem}
 .head{display:block;color:var(--ink)}
 fieldset fieldset{border-width:1px 0 0;border-radius:0;margin:.5rem 0 0;padding:.5rem 0 0}
-.parties{border:0;padding:0}
+.parties{border:0;padding:.25rem 0 0}
 .parties>legend{padding-bottom:.5rem}
 .parties>div{border:1px solid var(--line);border-radius:.75rem}
 .parties label{display:grid;grid-template-columns:1.5rem 2rem 1fr;padding:.5rem 1rem}
@@ -106,6 +107,7 @@ fieldset:only-of-type:has(+.every){border-bottom:0;border-radius:.75rem .75rem 0
 .also ul{padding:0;list-style:none}
 .terms{display:grid;grid-template-columns:auto 1fr;gap:.125rem 1rem;margin:.5rem 0}
 .terms div{display:contents}
+main:not(:has(.one:nth-of-type(4),.warning,.parties)) :is(#tick-hint,.terms){margin-top:1.25rem}
 .whole{white-space:nowrap}
 input[type=checkbox]{appearance:none;flex:none;width:1.5rem;height:1.5rem;margin:0;border:1.5px solid var(--quiet);border-radius:.375rem;background:var(--card);display:grid;place-content:center}
 input[type=checkbox]::before{width:.45rem;height:.85rem;border:solid var(--card);border-width:0 .2rem .2rem 0;transform:translateY(-.1rem) rotate(45deg)}
@@ -170,6 +172,7 @@ ${BARS.map((step) => `.b${step}{height:${step / 8}rem}`).join("")}
 .day{border-top:1px solid var(--line)}
 .day>summary{padding:.5rem 0}
 .day h3{display:inline;color:var(--ink)}
+.day :is(h4,h4+.id){display:inline-block;margin-right:.5rem}
 .day h4{margin-top:.5rem}
 .events{padding:0;list-style:none;margin:.25rem 0 .75rem}
 .events>li{display:grid;grid-template-columns:5.5rem 1fr;gap:0 .75rem;align-items:baseline;margin:.5rem 0}

@@ -89,7 +89,7 @@ export const de: Texts = {
   asksForOthers: (target) => html`Für helfende Agenten, bei ${target}`,
   permissions: "Rechte",
   tickHint: "Erlaubt wird nur, was Sie ankreuzen.",
-  tickHintElse: "Erlaubt wird, was Sie ankreuzen, und was „Erlauben“ unten auch bedeutet.",
+  tickHintElse: "Erlaubt wird, was Sie ankreuzen und was darunter steht.",
   tickFirst: "Kreuzen Sie an, was Sie erlauben.",
   onlyWithin: "Nur in diesem Rahmen:",
   limits: "Nur für das, was Sie hier ankreuzen",
@@ -142,7 +142,7 @@ export const de: Texts = {
   jobUnasked: (what) => html`Dazu kommt: ${what}.`,
   jobGoesOn: (targets) =>
     html`jederzeit in Ihrem Konto, <strong>doch ${targets} kann danach weiterarbeiten</strong>`,
-  jobTokens: (most) => ["Zugang", `höchstens ${SPELLED[most] ?? `${most}-`}mal, alle Agenten zusammen`],
+  jobTokens: (most) => ["Zugang", `insgesamt höchstens ${SPELLED[most] ?? `${most}-`}mal`],
   jobDepth: (most) => [
     "Weitergabe",
     most === 1

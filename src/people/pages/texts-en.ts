@@ -108,7 +108,7 @@ export const en = {
   permissions: "Permissions",
   tickHint: "Only what you tick is allowed.",
   /** Where something is given by the click alone. */
-  tickHintElse: "You allow what you tick, and what “Allow” also means below.",
+  tickHintElse: "You allow what you tick, and what is listed beneath it.",
   /** Beneath the buttons, as long as nothing is ticked. */
   tickFirst: "Tick what you allow.",
   /** Before an object that limits a permission. */
@@ -166,7 +166,7 @@ export const en = {
   jobUnasked: (what: Html) => html`It also gets: ${what}.`,
   jobGoesOn: (targets: Html) =>
     html`in your account, at any time, <strong>but ${targets} may go on after that</strong>`,
-  jobTokens: (most: number): Term => ["Access", `${count(most, "time")} at most, for all agents together`],
+  jobTokens: (most: number): Term => ["Access", `at most ${count(most, "time")} in total`],
   jobDepth: (most: number): Term => [
     "Handed on",
     most === 1 ? "to no other agent" : `through ${most} agents in a row at most`,

@@ -107,7 +107,7 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
     "trips.book",
     "Lasts until today",
     `Agents that may help Bbooking (td.example) ID: ${BOOKING}`,
-    "Access 20 times at most, for all agents together",
+    "Access at most 20 times in total",
     "Handed on through 2 agents in a row at most",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);

@@ -482,11 +482,11 @@ test("JOB-D-16, PAGE-D-27, PAGE-D-35 all that the click brings without a tick st
   const shown = legendsOf("consent-bounded").replaceAll(/\s+/g, " ");
   assert.match(
     shown,
-    /“Plan the trip to Rome” Permissions You allow what you tick, and what “Allow” also means below\. /,
+    /“Plan the trip to Rome” Permissions You allow what you tick, and what is listed beneath it\. /,
   );
   assert.match(
     shown,
-    /Everything above, with 1 agent “Allow” also means: It also gets: read the weather, at Weather \(weather\.example\)\. Lasts until today, 03:05 \(in 2 h 5 min\) Take back in your account, at any time, but Trips \(api\.example\) may go on after that Only for this job Access 50 times at most, for all agents together Handed on through 3 agents in a row at most Even without this job it may act at Notes \(notes\.example\), Archive \(archive\.example\) .* Refuse Allow/,
+    /Everything above, with 1 agent “Allow” also means: It also gets: read the weather, at Weather \(weather\.example\)\. Lasts until today, 03:05 \(in 2 h 5 min\) Take back in your account, at any time, but Trips \(api\.example\) may go on after that Only for this job Access at most 50 times in total Handed on through 3 agents in a row at most Even without this job it may act at Notes \(notes\.example\), Archive \(archive\.example\) .* Refuse Allow/,
   );
 });
 
@@ -764,11 +764,7 @@ test("PAGE-D-17 a small number of accesses is spelled out in German, in the sing
   const [, german = assert.fail()] = LANGUAGES;
   assert.deepEqual(
     [1, 3, 20].map((most) => german.jobTokens(most)[1]),
-    [
-      "höchstens einmal, alle Agenten zusammen",
-      "höchstens dreimal, alle Agenten zusammen",
-      "höchstens 20-mal, alle Agenten zusammen",
-    ],
+    ["insgesamt höchstens einmal", "insgesamt höchstens dreimal", "insgesamt höchstens 20-mal"],
   );
 });
 
