@@ -6,6 +6,7 @@
 
 import { STRING_BYTES_MAX } from "../limits/input.ts";
 import { err, ok, type Result } from "../result.ts";
+import { lowerCase } from "./rfc5280-names.ts";
 import { fitsBytes } from "./rfc8259.ts";
 
 export type TargetFailure =
@@ -27,16 +28,18 @@ export function checkResources(resource: readonly string[]): Result<undefined, T
   return resource.every(fits) ? ok(undefined) : err({ kind: "target_malformed" });
 }
 
-const ORIGIN = /^https?:\/\/[^/?]+\/?$/i;
+const ORIGIN = /^https?:\/\/[^/?]+/i;
 
 /**
- * RFC8707-D-1: the configured name that a resource stands for. An origin is the same URI with and without a final slash
- * (RFC 3986 6.2.3), and clients that parse it write the slash.
+ * RFC8707-D-1, MCP-O.8.1-1: the configured name that a resource stands for. Scheme and host are the same in any case
+ * (RFC 3986 6.2.2.1), and an origin with and without a final slash (6.2.3), which clients that parse it write.
  */
 function configuredName(resource: string, targets: ReadonlyMap<string, unknown>): string {
-  if (targets.has(resource) || !ORIGIN.test(resource)) return resource;
-  const other = resource.endsWith("/") ? resource.slice(0, -1) : `${resource}/`;
-  return targets.has(other) ? other : resource;
+  if (targets.has(resource)) return resource;
+  const path = resource.replace(ORIGIN, "");
+  const origin = lowerCase(resource.slice(0, resource.length - path.length));
+  const names = path === "" || path === "/" ? [origin, `${origin}/`] : [origin + path];
+  return names.find((name) => targets.has(name)) ?? resource;
 }
 
 /** The one target name that `resource` and `audience` request together; undefined when neither was sent. */

@@ -58,6 +58,21 @@ const cases: [string, string[], string[], string | undefined][] = [
     [],
     "https://api.example/v2?tenant=1",
   ],
+  ["MCP-O.8.1-1 scheme and host in capitals", ["HTTPS://Api.EXAMPLE/"], [], "https://api.example"],
+  [
+    "MCP-O.8.1-1 scheme and host in capitals before a path",
+    ["HTTPS://API.example/v2?tenant=1"],
+    [],
+    "https://api.example/v2?tenant=1",
+  ],
+  [
+    "MCP-O.8.1-1 no path in capitals",
+    ["https://api.example/V2?tenant=1"],
+    [],
+    "https://api.example/V2?tenant=1",
+  ],
+  ["MCP-O.8.1-1 no other scheme in capitals", ["URN:trips"], [], "URN:trips"],
+  ["MCP-O.8.1-1 no audience in capitals", [], ["https://API.example"], "https://API.example"],
   [
     "RFC8707-2-5 the same resource twice is accepted",
     ["https://api.example", "https://api.example"],
