@@ -115,7 +115,7 @@ const WorkloadsFile = v.strictObject({
   ),
   claims: setting(
     v.optional(v.record(text, v.pipe(v.array(v.union([text, v.boolean()])), v.minLength(1))), {}),
-    "By JSON pointer, the exact values that a claim may have; each of them has to match.",
+    "By JSON pointer, the exact values that a claim may have; each of them has to match. A token with `aud_tenant` is taken only where this names it.",
   ),
   name: maybe(
     v.pipe(texts, v.maxLength(WORKLOAD_NAME_CLAIMS_MAX)),

@@ -251,6 +251,9 @@ export function checkWorkload(
   // PLAT-D-3, WAG-5.1-2: exactly one audience, one of those that are listed, byte for byte.
   const audience = checkSoleAudience(claims, registration.audiences ?? rule.audiences);
   if (!audience.ok) return audience;
+  // PLAT-D-18: it was made for one tenant of its audience, and only the operator knows which of those this server is.
+  if (claims.aud_tenant !== undefined && !registration.claims.has("/aud_tenant"))
+    return err({ kind: "jwt_audience_refused" });
   // PLAT-D-5, WIF-S-3: both times are demanded, and bound life and age.
   const issuedAt = numberClaim(claims, "iat");
   if (!issuedAt.ok) return issuedAt;

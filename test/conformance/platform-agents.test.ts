@@ -100,7 +100,10 @@ const TRUSTED = {
     subjects: "keep",
     acceptAs: ["jwt", "id_token"],
     grants: {},
-    workloads: { idp: { tenancy: "dedicated", subjects: ["robot/*"] } },
+    workloads: {
+      idp: { tenancy: "dedicated", subjects: ["robot/*"] },
+      tenant: { tenancy: "dedicated", subjects: ["tenant/*"], claims: { "/aud_tenant": ["acme"] } },
+    },
   },
 };
 
@@ -122,7 +125,7 @@ const CONFIGURATION = {
     {
       id: "others",
       ...own,
-      actors: ["platform://acme.client/*", "platform://github/*", "platform://cluster/*", "platform://idp/*"],
+      actors: ["acme.client", "github", "cluster", "idp", "tenant"].map((name) => `platform://${name}/*`),
     },
     {
       id: "gateway",
@@ -248,7 +251,7 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
 
     const accepted: [name: string, form: () => Form, headers?: Record<string, string>][] = [
       [
-        "PLAT-D-1 as client assertion",
+        "PLAT-D-1, WAG-5.1-2 as client assertion, with the issuer as audience",
         () => byClient(acme.token(), { grant_type: "client_credentials", ...asked }),
       ],
       [
@@ -261,6 +264,10 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       [
         "PLAT-D-3, WAG-5.1-2, WIF-J-1 with the token endpoint as audience",
         () => byGrant(acme.token({ aud: `${ISSUER}/token` }), asked),
+      ],
+      [
+        "PLAT-D-18 with the tenant that its registration names",
+        () => byGrant(idp.token({ sub: "tenant/1", aud: ISSUER, aud_tenant: "acme" }), asked),
       ],
       ["PLAT-D-4 with the type JWT", () => byGrant(acme.token({}, { header: { typ: "JWT" } }), asked)],
       [
@@ -468,10 +475,17 @@ for (const store of ["SQLite", "PostgreSQL"] as const) {
       ],
       [
         2,
-        "PLAT-D-3 two audiences, ours among them",
+        "PLAT-D-3, WAG-5.1-2 two audiences, ours among them",
         g(() => acme.token({ aud: [ISSUER, API] })),
         B,
         "jwt_audience_several",
+      ],
+      [
+        2,
+        "PLAT-D-18 a tenant beside the audience, which the registration does not name",
+        g(() => acme.token({ aud_tenant: "acme" })),
+        B,
+        "jwt_audience_refused",
       ],
       [
         2,
