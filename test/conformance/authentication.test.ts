@@ -36,6 +36,7 @@ import {
 const API = "https://api.example";
 const JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const CLUSTER = "https://cluster.example";
+const OTHER_CLUSTER = "https://other.cluster.example";
 const CC = { grant_type: "client_credentials", audience: API };
 
 async function makeKey(alg: string, kid: string) {
@@ -72,7 +73,10 @@ before(async () => {
         careful: { method: "private_key_jwt", jwks: { keys: [own.jwk] }, assertionAudience: "issuer" },
         runner: {
           method: "private_key_jwt",
-          vouchedBy: [{ issuer: CLUSTER, claims: { sub: "system:runner" } }],
+          vouchedBy: [
+            { issuer: CLUSTER, claims: { sub: "system:runner" } },
+            { issuer: OTHER_CLUSTER, claims: { sub: "system:other" } },
+          ],
         },
         cart: { method: "spiffe_jwt", spiffeId: workload("shop/*") },
         desk: { method: "spiffe_x509", spiffeId: workload("desk") },
@@ -93,6 +97,12 @@ before(async () => {
           subjects: { prefix: "cluster:" },
           acceptAs: [],
           vouches: { maxAgeSeconds: 3600, reusable: true },
+        },
+        [OTHER_CLUSTER]: {
+          keys: { url: "https://localhost:1/other" },
+          subjects: { prefix: "other:" },
+          acceptAs: [],
+          vouches: {},
         },
       },
       targets: [{ names: [API], scopes: ["read"] }],
@@ -339,14 +349,17 @@ const OF_USERS = [
   { act: { sub: "system:proxy" } },
 ];
 
-test("RFC8725-3.8-1, RFC8725-3.12-v1, PROD-2.3-16, RFC7523-5-1 a token of a vouching issuer authenticates its client repeatedly", async () => {
+test("RFC8725-3.8-1, RFC8725-3.12-v1, PROD-2.3-12, PROD-2.3-16, RFC7523-5-1 a token of a vouching issuer authenticates its client repeatedly", async () => {
   const server = await serveKeys([cluster.jwk]);
   try {
-    await reload({ trustedIssuers: { [CLUSTER]: { ...(await clusterSettings()), keys: server.keys } } });
+    const { trustedIssuers } = JSON.parse(readFileSync(world.configFile, "utf8"));
+    trustedIssuers[CLUSTER].keys = server.keys;
+    await reload({ trustedIssuers });
     const assertion = forge(vouched(), { kid: "c1" }, cluster.pem);
     assertClient(await bearer(assertion), "runner");
     assertClient(await bearer(assertion, { client_id: "runner" }), "runner");
     assertRefused(await bearer(assertion, { client_id: "signer" }));
+    // What the other issuer of the same client would have to say.
     assertRefused(await bearer(forge({ ...vouched(), sub: "system:other" }, { kid: "c1" }, cluster.pem)));
     assertRefused(await bearer(forge({ ...vouched(), iat: seconds() - 3700 }, { kid: "c1" }, cluster.pem)));
     assertRefused(await bearer(forge({ ...vouched(), aud: API }, { kid: "c1" }, cluster.pem)));
@@ -359,10 +372,6 @@ test("RFC8725-3.8-1, RFC8725-3.12-v1, PROD-2.3-16, RFC7523-5-1 a token of a vouc
     await server.close();
   }
 });
-
-async function clusterSettings(): Promise<Record<string, unknown>> {
-  return JSON.parse(readFileSync(world.configFile, "utf8")).trustedIssuers[CLUSTER];
-}
 
 /** New settings for the running server. */
 async function reload(change: object): Promise<void> {

@@ -212,7 +212,8 @@ test("RFC6749-3.2-6, RFC6749-3.2-5 unknown and empty parameters are ignored", as
 });
 
 for (const [name, parameter] of [
-  ["RFC6749-2.3.1-6 a credential in the URI is refused", "client_secret=x"],
+  ["RFC6749-2.3.1-6 a secret in the URI is refused", "client_secret=x"],
+  ["RFC6749-2.3.1-6 an assertion in the URI is refused", "client_assertion=x"],
   ["RFC6749-2.3.1-6, RFC9396-5-1 authorization details in the URI are refused", "authorization_details=[]"],
 ] as const) {
   test(name, async () => {

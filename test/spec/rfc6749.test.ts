@@ -151,7 +151,7 @@ test("RFC6749-3.2-7 every repeated parameter except resource and audience is ref
   }
 });
 
-test("isTokenParameter recognises token parameters, which are refused in the request URI", () => {
+test("RFC6749-2.3.1-6 isTokenParameter recognises token parameters, which are refused in the request URI", () => {
   for (const name of [...known.split(" "), "resource", "audience"])
     assert.equal(isTokenParameter(name), true);
   for (const name of ["state", "Scope", "", "__proto__", "empty"])

@@ -373,8 +373,10 @@ test("STU-D-1, B7523-5-1, B7523-D-5 an assertion of a pushed request names the i
     const proof = { client_assertion_type: JWT_BEARER, client_assertion: assertion };
     return push(request(verifierOf(), { client_id: KEYED, ...proof }), {});
   };
-  const refused = await ask(`${ISSUER}/token`);
-  assert.deepEqual([refused.status, (refused.body as { error?: string }).error], [400, "invalid_client"]);
+  for (const path of ["/token", "/par"]) {
+    const { status, body } = await ask(ISSUER + path);
+    assert.deepEqual([status, (body as { error?: string }).error], [400, "invalid_client"], path);
+  }
   assert.equal((await ask(ISSUER)).status, 201);
   const proven = (await service.events()).map(({ client }): Partial<Record<string, unknown>> => client ?? {});
   assert.deepEqual(

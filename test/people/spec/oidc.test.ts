@@ -242,7 +242,7 @@ const tokens: readonly (readonly [name: string, extra: Extra, rule: Partial<IdTo
   ["OIDC-2-1 no subject", { sub: undefined }, {}, "jwt_claim_missing"],
   ["OIDC-2-1 no time of issue", { iat: undefined }, {}, "jwt_time_missing"],
   ["OIDC-D-11 someone who acts for the user", { act: { sub: "support" } }, {}, "jwt_of_actor"],
-  ["CONF-D-7 an event", { events: { e: {} } }, {}, "untyped_event"],
+  ["RFC8417-4-1, CONF-D-7 an event", { events: { e: {} } }, {}, "untyped_event"],
   ["OIDC-3.1.3.7-11 no nonce", { nonce: undefined }, {}, "nonce_missing"],
   ["OIDC-3.1.3.7-11 the nonce of another sign-in", { nonce: "m" }, {}, "nonce_differs"],
   ["OIDC-3.1.3.7-12, OIDC-3.1.2.1-7 a required class", { acr: "b" }, { requiredAcr: ["a", "b"] }, "ok"],

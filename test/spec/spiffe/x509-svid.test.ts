@@ -86,7 +86,7 @@ const leaves: readonly (readonly [string, Bytes[], string])[] = [
   ],
   ["X5S-5.2-3 the root path is refused", leaf(uri("spiffe://td.example/")), "svid_id_malformed"],
   [
-    "X5S-3.1-1, X5S-4.1-1, X5S-5.2-1, SPCA-3.2-5 a CA certificate is refused",
+    "X5S-3.1-1, X5S-3.2-3, X5S-4.1-1, X5S-5.2-1, SPCA-3.2-5 a CA certificate is refused",
     [basicConstraints(true), DIGITAL_SIGNATURE, altNames([uri(ID)])],
     "svid_is_ca",
   ],
