@@ -32,92 +32,114 @@ const EMPTY = Buffer.alloc(0);
 const isFull = (fault: unknown): boolean =>
   fault instanceof Error && "code" in fault && fault.code === "EAGAIN";
 
-export function makeLineWriter({ writeSome, recovered }: LineWriterOptions): LineWriter {
-  let waiting: Buffer[] = [];
+export function makeLineWriter(options: LineWriterOptions): LineWriter {
+  const lines = new Lines(options);
+  return {
+    write: (line) => lines.write(line),
+    writeLater: (line) => lines.writeLater(line),
+    status: () => lines.status(),
+    close: () => lines.close(),
+  };
+}
+
+class Lines {
+  readonly #options: LineWriterOptions;
+  #waiting: Buffer[] = [];
   /** The part that is written of the line that was begun last. */
-  let begun: Buffer = EMPTY;
-  let waitingBytes = 0;
-  let lostLines = 0;
+  #begun: Buffer = EMPTY;
+  #waitingBytes = 0;
+  #lostLines = 0;
   /** The lost lines that `recovered` has not told yet. */
-  let untold = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let planned: NodeJS.Immediate | undefined;
+  #untold = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #planned: NodeJS.Immediate | undefined;
 
-  const enqueue = (line: string): void => {
+  constructor(options: LineWriterOptions) {
+    this.#options = options;
+  }
+
+  write(line: string): boolean {
+    if (this.#isLost(line)) return false;
+    this.#enqueue(line);
+    if (this.#timer === undefined) this.#flush();
+    return this.#waiting.length === 0;
+  }
+
+  writeLater(line: string): void {
+    if (this.#isLost(line)) return;
+    this.#enqueue(line);
+    if (this.#timer === undefined) this.#planned ??= setImmediate(() => this.#flushPlanned());
+  }
+
+  status(): LogStatus {
+    return { waitingBytes: this.#waitingBytes, lostLines: this.#lostLines };
+  }
+
+  close(): void {
+    clearImmediate(this.#planned);
+    clearTimeout(this.#timer);
+    this.#flush();
+    clearTimeout(this.#timer);
+  }
+
+  #enqueue(line: string): void {
     const bytes = Buffer.from(`${line}\n`);
-    waiting.push(bytes);
-    waitingBytes += bytes.length;
-  };
-  const isLost = (line: string): boolean => {
-    if (waitingBytes + Buffer.byteLength(line) < LOG_WAITING_BYTES_MAX) return false;
-    lostLines += 1;
-    untold += 1;
-    return true;
-  };
+    this.#waiting.push(bytes);
+    this.#waitingBytes += bytes.length;
+  }
 
-  /**
-   * The descriptor may then be of another file, so the part of a line is ended, and the whole line is written again.
-   */
-  const beginAnew = (): void => {
-    waiting.unshift(Buffer.of(LINE_FEED), begun);
-    waitingBytes += 1 + begun.length;
-    begun = EMPTY;
-  };
+  #isLost(line: string): boolean {
+    if (this.#waitingBytes + Buffer.byteLength(line) < LOG_WAITING_BYTES_MAX) return false;
+    this.#lostLines += 1;
+    this.#untold += 1;
+    return true;
+  }
+
+  #flushPlanned(): void {
+    this.#planned = undefined;
+    if (this.#timer === undefined) this.#flush();
+  }
 
   /**
    * Writes the waiting lines, as far as that goes. In a pipe that is full, the rest of a line that was begun stays
    * first.
    */
-  const flush = (): void => {
+  #flush(): void {
+    const { writeSome, recovered } = this.#options;
     try {
-      while (waiting.length > 0) {
-        const bytes = Buffer.concat(waiting);
+      while (this.#waiting.length > 0) {
+        const bytes = Buffer.concat(this.#waiting);
         const written = writeSome(bytes);
         const end = bytes.subarray(0, written).lastIndexOf(LINE_FEED);
-        begun =
-          end < 0 ? Buffer.concat([begun, bytes.subarray(0, written)]) : bytes.subarray(end + 1, written);
+        const last = bytes.subarray(end + 1, written);
+        this.#begun = end < 0 ? Buffer.concat([this.#begun, last]) : last;
         const rest = bytes.subarray(written);
-        waiting = rest.length > 0 ? [rest] : [];
-        waitingBytes = rest.length;
-        if (rest.length > 0 || untold === 0) continue;
-        enqueue(recovered(untold));
-        untold = 0;
+        this.#waiting = rest.length > 0 ? [rest] : [];
+        this.#waitingBytes = rest.length;
+        if (rest.length > 0 || this.#untold === 0) continue;
+        this.#enqueue(recovered(this.#untold));
+        this.#untold = 0;
       }
     } catch (fault) {
-      if (!isFull(fault) && begun.length > 0) beginAnew();
-      timer ??= setTimeout(retry, isFull(fault) ? LOG_PIPE_RETRY_MS : LOG_RETRY_MS).unref();
+      if (!isFull(fault) && this.#begun.length > 0) this.#beginAnew();
+      const waitMs = isFull(fault) ? LOG_PIPE_RETRY_MS : LOG_RETRY_MS;
+      this.#timer ??= setTimeout(() => this.#retry(), waitMs).unref();
     }
-  };
-  const retry = (): void => {
-    timer = undefined;
-    flush();
-  };
+  }
 
-  const flushPlanned = (): void => {
-    planned = undefined;
-    if (timer === undefined) flush();
-  };
+  #retry(): void {
+    this.#timer = undefined;
+    this.#flush();
+  }
 
-  return {
-    write(line) {
-      if (isLost(line)) return false;
-      enqueue(line);
-      if (timer === undefined) flush();
-      return waiting.length === 0;
-    },
-    writeLater(line) {
-      if (isLost(line)) return;
-      enqueue(line);
-      if (timer === undefined) planned ??= setImmediate(flushPlanned);
-    },
-    status: () => ({ waitingBytes, lostLines }),
-    close() {
-      clearImmediate(planned);
-      clearTimeout(timer);
-      flush();
-      clearTimeout(timer);
-    },
-  };
+  /**
+   * The descriptor may then be of another file, so the part of a line is ended, and the whole line is written again.
+   */
+  #beginAnew(): void {
+    this.#waiting.unshift(Buffer.of(LINE_FEED), this.#begun);
+    this.#waitingBytes += 1 + this.#begun.length;
+    this.#begun = EMPTY;
+  }
 }
 
 /** Writes to the descriptor itself, because a stream of Node writes no more after its first error. */

@@ -7,7 +7,7 @@
  */
 import { PROOF_MS, PROOFS_WAITING_MAX } from "../limits/connections.ts";
 import type { Clock, Paths, ProofQueue, ProofsTooMany, Timers, WaitEnd } from "../ports.ts";
-import { type Awaitable, err, ok, type Result, whenOk } from "../result.ts";
+import { type Awaitable, err, ok, type Result, whenDone, whenOk } from "../result.ts";
 import type { Rate } from "../settings/sections.ts";
 
 type ProofQueueOptions = {
@@ -26,16 +26,9 @@ type ProofQueueOptions = {
 /** The time that a caller is told to wait where too many wait already, because it is unknown when they are done. */
 const FULL: ProofsTooMany = { reason: "proofs_too_many", retrySeconds: 1 };
 
-export function makeProofQueue({
-  clock,
-  cpuMs,
-  timers,
-  budget,
-  paths,
-  failedLately,
-  failureMs,
-}: ProofQueueOptions): ProofQueue {
-  const account = openAccount(clock, budget);
+export function makeProofQueue(options: ProofQueueOptions): ProofQueue {
+  const { clock, timers, failedLately } = options;
+  const account = openAccount(clock, options.budget);
   /** Each entry begins the work of one caller, in the order in which they came. */
   const first = new Set<() => void>();
   const later = new Set<() => void>();
@@ -73,38 +66,13 @@ export function makeProofQueue({
     return waiting.then(() => ok(undefined));
   };
 
-  /**
-   * The end is on a whole millisecond, because a timer ends on one; from a fraction, its end would tell how long the
-   * work was.
-   */
-  const failureEnd = async (beganMs: number): Promise<void> => {
-    const endMs = Math.ceil(beganMs) + failureMs;
-    for (;;) {
-      const leftMs = Math.ceil(endMs - clock.monotonicMs());
-      if (leftMs <= 0) return;
-      await new Promise<void>((resolve) => {
-        timers.after(leftMs, resolve);
-      });
-    }
-  };
-
   return {
     verify: (source, work, until) =>
       whenOk(turn(source, until), () => {
         const beganMs = clock.monotonicMs();
-        let takenMs = PROOF_MS;
-        const measured: Paths = {
-          verify(...path) {
-            const startMs = cpuMs();
-            const verified = paths.verify(...path);
-            const spentMs = cpuMs() - startMs;
-            takenMs += spentMs;
-            account.take(spentMs);
-            return verified;
-          },
-        };
+        const measured = measure(options, account);
         const end = (failed: boolean): void => {
-          if (!failed) account.take(-takenMs);
+          if (!failed) account.take(-measured.takenMs());
           beginNext();
         };
         // A fault of ours is not the caller's failure.
@@ -115,17 +83,40 @@ export function makeProofQueue({
         const settle = <R extends Result<unknown, unknown>>(proven: R): Awaitable<R> => {
           end(!proven.ok);
           // RFC6749-2.3.1-8: a refusal does not tell by its time which clients there are.
-          return proven.ok ? proven : failureEnd(beganMs).then(() => proven);
+          return proven.ok ? proven : failureEnd(beganMs, options).then(() => proven);
         };
-        let proven: ReturnType<typeof work>;
-        try {
-          proven = work(measured);
-        } catch (fault) {
-          return onFault(fault);
-        }
-        return proven instanceof Promise ? proven.then(settle, onFault) : settle(proven);
+        return whenDone(() => work(measured.paths), settle, onFault);
       }),
   };
+}
+
+/** The same, which takes its time from the account. */
+function measure({ paths, cpuMs }: ProofQueueOptions, account: ReturnType<typeof openAccount>) {
+  let takenMs = PROOF_MS;
+  const measured: Paths = {
+    verify(...path) {
+      const startMs = cpuMs();
+      const verified = paths.verify(...path);
+      const spentMs = cpuMs() - startMs;
+      takenMs += spentMs;
+      account.take(spentMs);
+      return verified;
+    },
+  };
+  return { paths: measured, takenMs: () => takenMs };
+}
+
+/**
+ * The end is on a whole millisecond, because a timer ends on one; from a fraction, its end would tell how long the work
+ * was.
+ */
+async function failureEnd(beganMs: number, { clock, timers, failureMs }: ProofQueueOptions): Promise<void> {
+  const endMs = Math.ceil(beganMs) + failureMs;
+  for (;;) {
+    const leftMs = Math.ceil(endMs - clock.monotonicMs());
+    if (leftMs <= 0) return;
+    await new Promise<void>((resolve) => void timers.after(leftMs, resolve));
+  }
 }
 
 /** A token bucket of milliseconds, which work may overdraw, since its cost is known only when it is done. */

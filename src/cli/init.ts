@@ -42,64 +42,75 @@ export async function init(given: CommandArguments, terminal: Terminal, prompt?:
     );
     return EXIT.refused;
   }
-  const answers = await collectAnswers(given, prompt).catch((fault) => {
-    if (!(fault instanceof InputEnded)) throw fault;
-    printError("Stopped, and nothing was written.");
-  });
-  if (answers === undefined) return EXIT.refused;
-  if (!answers.ok) {
-    printError(answers.error);
-    return EXIT.unusable;
-  }
-  const names = readInstances(given, answers.value);
-  if (!names.ok) {
-    printError(names.error);
-    return EXIT.unusable;
-  }
-  const { provider: issuer, "client-id": clientId, "client-secret": secretFile } = answers.value;
-  const caFile = given.one("provider-ca");
-  const networks = given.all("provider-network") ?? [];
-  const wrong = networks.map((one) => v.safeParse(network, one)).find(({ success }) => !success);
-  if (wrong !== undefined) {
-    printError(`--provider-network ${wrong.output} ${wrong.issues?.[0].message}`);
-    return EXIT.unusable;
-  }
-  let provider: FoundProvider | undefined;
-  if (issuer !== undefined) {
-    const hasSecret = secretFile !== undefined;
-    const found = await findProvider(
-      defined<ToldProvider>({ issuer, clientId, networks, caFile, hasSecret }),
-    );
-    if (!found.ok) {
-      printError(found.error.text);
-      return found.error.unreachable ? EXIT.unavailable : EXIT.refused;
-    }
-    provider = found.value;
-  }
+  const collected = await collect(given, printError, prompt);
+  if (typeof collected === "number") return collected;
+  const { answers, names, caFile, provider } = collected;
   const places = { folder, data: given.one("data") ?? folder };
-  const { store, files: ofDatabase } = takeDatabase(answers.value.store, folder);
-  const known = { ...answers.value, store };
+  const { store, files: ofDatabase } = takeDatabase(answers.store, folder);
+  const known = { ...answers, store };
   const planned = plan(known, provider, places);
-  const isAlone = names.value.length === 0;
+  const isAlone = names.length === 0;
   const configs = isAlone
     ? new Map([["config.json", planned.config]])
-    : configurationsOf(planned, places, names.value);
+    : configurationsOf(planned, places, names);
   const units = isAlone
     ? ok(new Map<string, string>())
-    : unitsOf(names.value, startOf(places, "%i", known), places);
+    : unitsOf(names, startOf(places, "%i", known), places);
   if (!units.ok) {
     printError(units.error);
     return EXIT.refused;
   }
-  const files = new Map([...ofDatabase, ...filesOf(planned, { caFile, secretFile }), ...units.value]);
+  const files = new Map([
+    ...ofDatabase,
+    ...filesOf(planned, { caFile, secretFile: answers["client-secret"] }),
+    ...units.value,
+  ]);
   const written = writeAll(places, files, configs);
   if (!written.ok) {
     for (const problem of written.error) printError(problem);
     return EXIT.unusable;
   }
   for (const warning of written.value) printError(`warning: ${warning}`);
-  for (const line of nextSteps(places, planned, known, names.value)) terminal.print(line);
+  for (const line of nextSteps(places, planned, known, names)) terminal.print(line);
   return EXIT.done;
+}
+
+type Collected = {
+  answers: Answers;
+  names: readonly string[];
+  caFile: string | undefined;
+  provider: FoundProvider | undefined;
+};
+
+/** What was answered, with what the provider says of itself; a number is the code to end with, and why was told. */
+async function collect(
+  given: CommandArguments,
+  printError: Terminal["printError"],
+  prompt?: Prompt,
+): Promise<Collected | number> {
+  const end = (message: string, code: number = EXIT.unusable): number => {
+    printError(message);
+    return code;
+  };
+  const answers = await collectAnswers(given, prompt).catch((fault) => {
+    if (!(fault instanceof InputEnded)) throw fault;
+  });
+  if (answers === undefined) return end("Stopped, and nothing was written.", EXIT.refused);
+  if (!answers.ok) return end(answers.error);
+  const names = readInstances(given, answers.value);
+  if (!names.ok) return end(names.error);
+  const { provider: issuer, "client-id": clientId, "client-secret": secretFile } = answers.value;
+  const caFile = given.one("provider-ca");
+  const networks = given.all("provider-network") ?? [];
+  const wrong = networks.map((one) => v.safeParse(network, one)).find(({ success }) => !success);
+  if (wrong !== undefined) return end(`--provider-network ${wrong.output} ${wrong.issues?.[0].message}`);
+  const collected = { answers: answers.value, names: names.value, caFile };
+  if (issuer === undefined) return { ...collected, provider: undefined };
+  const hasSecret = secretFile !== undefined;
+  const told = defined<ToldProvider>({ issuer, clientId, networks, caFile, hasSecret });
+  const found = await findProvider(told);
+  if (found.ok) return { ...collected, provider: found.value };
+  return end(found.error.text, found.error.unreachable ? EXIT.unavailable : EXIT.refused);
 }
 
 type Taken = { caFile: string | undefined; secretFile: string | undefined };

@@ -1,9 +1,44 @@
-/** Bundle endpoints: the URL of a trust domain's bundle, and how the server there is authenticated. */
-import type { RemoteDocument, SpiffeEndpoint } from "../settings/settings.ts";
+/** The `trustDomains` section: which workloads are admitted, and where the bundle is and how its server is authenticated. */
+import { defined } from "../result.ts";
+import type { RemoteDocument, SpiffeEndpoint, TrustDomain } from "../settings/settings.ts";
 import { parseBundle } from "../spec/spiffe/bundle.ts";
+import { isTrustDomainName } from "../spec/spiffe/id.ts";
 import { describeContent } from "./file-contents.ts";
 import type { Reader } from "./reader.ts";
+import type { ConfigFile } from "./schema.ts";
 import type { BundleEndpoint } from "./trust-schema.ts";
+
+export function readTrustDomains(
+  { trustDomains, trustedIssuers }: ConfigFile,
+  reader: Reader,
+): ReadonlyMap<string, TrustDomain> {
+  const { problem } = reader;
+  const read = new Map<string, TrustDomain>();
+  const readBundleFile = bundleFiles(reader);
+  for (const [name, domain] of Object.entries(trustDomains)) {
+    const path = `trustDomains.${name}`;
+    if (!isTrustDomainName(name)) problem(path, "is not the name of a trust domain");
+    const foreign =
+      typeof domain.admit === "string"
+        ? []
+        : domain.admit.filter((one) => !one.startsWith(`spiffe://${name}/`));
+    for (const one of foreign) problem(`${path}.admit`, `${one} is not in this trust domain`);
+    const bundle =
+      "file" in domain.bundle
+        ? readBundleFile(name, domain.bundle.file)
+        : readBundleEndpoint(name, domain.bundle, reader);
+    // SPCA-D-1: the same claims would name an SVID, and a client or workload by the keys of that issuer.
+    const { workloads = {}, vouches } = trustedIssuers[domain.jwtIssuer ?? ""] ?? {};
+    if (vouches !== undefined || Object.keys(workloads).length > 0) {
+      problem(
+        `${path}.jwtIssuer`,
+        `is an issuer of trustedIssuers with "workloads" or "vouches": a JWT of it would have two readings`,
+      );
+    }
+    read.set(name, defined<TrustDomain>({ ...domain, name, bundle }));
+  }
+  return read;
+}
 
 /**
  * Makes the reader of bundle files. They are read again while the server runs, so that one does not stop a start or a
@@ -31,7 +66,7 @@ function whyNoBundle(name: string, content: ReturnType<Reader["peek"]>): string 
  * SFD-5.1-1, SFD-5.2.1.4-2, SFD-7.2-1: trust domain, URL and profile are all configured; a setting of one profile is an
  * error in the other.
  */
-export function readBundleEndpoint(
+function readBundleEndpoint(
   trustDomain: string,
   { profile, endpointSpiffeId, bootstrap, ...remote }: BundleEndpoint,
   { problem, readText, readRemote }: Reader,

@@ -11,18 +11,17 @@ import { compileAgents } from "../settings/agents.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
 import { PROXY_FORMS } from "../settings/proxy-forms.ts";
 import { General } from "../settings/sections.ts";
-import type { Client, KeyServicePlace, Settings, StorePlace, TrustDomain } from "../settings/settings.ts";
+import type { Client, KeyServicePlace, Settings, StorePlace } from "../settings/settings.ts";
 import { DRAFT as DEFERRED_DRAFT } from "../spec/deferred-token-response.ts";
 import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import { DRAFT as EXPIRATION_DRAFT } from "../spec/refresh-token-expiration.ts";
 import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
-import { isTrustDomainName } from "../spec/spiffe/id.ts";
 import { DRAFT as WORKLOAD_DRAFT } from "../spec/workload-grant.ts";
 import { readAgents } from "./agents.ts";
 import { type AuditSettings, readAudit } from "./audit.ts";
-import { bundleFiles, readBundleEndpoint } from "./bundles.ts";
+import { readTrustDomains } from "./bundles.ts";
 import { readClients } from "./clients.ts";
 import { readConsents } from "./consents.ts";
 import { readIssuers } from "./issuers.ts";
@@ -178,24 +177,8 @@ function build(read: Read, folder: string): Result<Config, readonly string[]> {
   const reader = makeReader(folder, config.profile === "production");
   const { problems, problem, readListener, readAnchors } = reader;
 
-  const { listen: main, operations } = config;
-  const { mtls: mtlsFile, proxy: proxyFile } = config;
-  const listeners = Object.entries({
-    listen: main,
-    mtls: mtlsFile,
-    proxy: proxyFile,
-    operations,
-  });
-  for (const [name, listener] of listeners) {
-    if (config.profile === "development" && listener !== undefined && !isLoopbackHost(listener.host)) {
-      problem(`${name}.host`, "must be a loopback address in the development profile, for example 127.0.0.1");
-    }
-  }
-  for (const [name, other] of sharedPorts(listeners)) {
-    problem(`${name}.port`, `is also that of ${other}: give each listener a port of its own`);
-  }
-  const unshared = main.reusePort ? whyNotShared(config, process.platform) : undefined;
-  if (unshared !== undefined) problem("listen.reusePort", unshared);
+  const { listen: main, operations, mtls: mtlsFile, proxy: proxyFile } = config;
+  checkListeners(config, reader);
   const encryptionKey = readEncryptionKey(config, reader);
   const service = readKeyService(config, reader);
   const otherEncryptionKey = readOtherEncryptionKey(config, reader, encryptionKey);
@@ -243,6 +226,21 @@ function build(read: Read, folder: string): Result<Config, readonly string[]> {
   });
 }
 
+function checkListeners(config: ConfigFile, { problem }: Reader): void {
+  const { listen, mtls, proxy, operations } = config;
+  const listeners = Object.entries({ listen, mtls, proxy, operations });
+  for (const [name, listener] of listeners) {
+    if (config.profile === "development" && listener !== undefined && !isLoopbackHost(listener.host)) {
+      problem(`${name}.host`, "must be a loopback address in the development profile, for example 127.0.0.1");
+    }
+  }
+  for (const [name, other] of sharedPorts(listeners)) {
+    problem(`${name}.port`, `is also that of ${other}: give each listener a port of its own`);
+  }
+  const unshared = listen.reusePort ? whyNotShared(config, process.platform) : undefined;
+  if (unshared !== undefined) problem("listen.reusePort", unshared);
+}
+
 /** The settings that SIGHUP reloads; undefined without a valid policy. The reader collects every problem. */
 function readSettings(
   { file: config, written }: Read,
@@ -250,38 +248,8 @@ function readSettings(
 ): Pick<Config, "settings" | "warnings"> | undefined {
   const { problems, problem } = reader;
   const { issuer } = config;
-  const trustDomains = new Map<string, TrustDomain>();
-  const readBundleFile = bundleFiles(reader);
-  for (const [name, domain] of Object.entries(config.trustDomains)) {
-    const path = `trustDomains.${name}`;
-    if (!isTrustDomainName(name)) problem(path, "is not the name of a trust domain");
-    const foreign =
-      typeof domain.admit === "string"
-        ? []
-        : domain.admit.filter((one) => !one.startsWith(`spiffe://${name}/`));
-    for (const one of foreign) problem(`${path}.admit`, `${one} is not in this trust domain`);
-    const bundle =
-      "file" in domain.bundle
-        ? readBundleFile(name, domain.bundle.file)
-        : readBundleEndpoint(name, domain.bundle, reader);
-    // SPCA-D-1: the same claims would name an SVID, and a client or workload by the keys of that issuer.
-    const { workloads = {}, vouches } = config.trustedIssuers[domain.jwtIssuer ?? ""] ?? {};
-    if (vouches !== undefined || Object.keys(workloads).length > 0) {
-      problem(
-        `${path}.jwtIssuer`,
-        `is an issuer of trustedIssuers with "workloads" or "vouches": a JWT of it would have two readings`,
-      );
-    }
-    trustDomains.set(name, defined<TrustDomain>({ ...domain, name, bundle }));
-  }
-  // PROD-9.2-11: the configuration lists each draft in use with the revision that it expects.
-  if (trustDomains.size > 0 && !config.drafts.includes(SPIFFE_DRAFT)) {
-    problem("drafts", `must list "${SPIFFE_DRAFT}", the draft that trustDomains follow`);
-  }
-  for (const draft of draftsAcrossBorders(config)) {
-    if (config.drafts.includes(draft)) continue;
-    problem("drafts", `must list "${draft}", the draft that grants of other issuers follow`);
-  }
+  const trustDomains = readTrustDomains(config, reader);
+  checkDrafts(config, problem);
   const trustedIssuers = readIssuers(config, reader);
   const consentIssuers = readConsents(config, reader);
   const registration = readRegistrationSettings(config, reader);
@@ -324,12 +292,7 @@ function readSettings(
       // CHG-D-8
       tellsRefreshEnds: config.drafts.includes(EXPIRATION_DRAFT) || undefined,
       redirects: readRedirects(config, reader),
-      pages: {
-        ...config.pages,
-        operator: config.pages.operator ?? new URL(issuer).host,
-        logo: logos.read("pages.logo", config.pages.logo),
-        logos: logos.logos,
-      },
+      pages: readPages(config, logos),
       keys: readKeySchedule(config, reader),
       policy: policy.value.policy,
       streams: readStreams(config.signals, policy.value.policy, config.clockSkewSeconds, reader),
@@ -339,6 +302,24 @@ function readSettings(
     },
   };
 }
+
+function checkDrafts(config: ConfigFile, problem: Reader["problem"]): void {
+  // PROD-9.2-11: the configuration lists each draft in use with the revision that it expects.
+  if (Object.keys(config.trustDomains).length > 0 && !config.drafts.includes(SPIFFE_DRAFT)) {
+    problem("drafts", `must list "${SPIFFE_DRAFT}", the draft that trustDomains follow`);
+  }
+  for (const draft of draftsAcrossBorders(config)) {
+    if (config.drafts.includes(draft)) continue;
+    problem("drafts", `must list "${draft}", the draft that grants of other issuers follow`);
+  }
+}
+
+const readPages = ({ pages, issuer }: ConfigFile, { read, logos }: ReturnType<typeof makeLogoReader>) => ({
+  ...pages,
+  operator: pages.operator ?? new URL(issuer).host,
+  logo: read("pages.logo", pages.logo),
+  logos,
+});
 
 /** DTR-5.1-1: off without the draft, and without users who could decide. */
 const mayDefer = ({ signIn, drafts }: ConfigFile): boolean =>

@@ -46,26 +46,7 @@ export function readIssuers(
     // PLAT-D-15: an issuer of workloads has users only where the operator says so.
     const acceptAs: TrustedIssuer["acceptAs"] = from.acceptAs ?? (hasWorkloads ? [] : ["jwt"]);
     const hasUsers = acceptAs.length > 0 || from.grants !== undefined || signsIn;
-    if (!hasUsers && !from.vouches && !from.statements && !from.signals && !hasWorkloads) {
-      problem(
-        path,
-        'is trusted for nothing: set at least one of "acceptAs", "grants", "signals", "statements", "vouches" and "workloads", or name it in signIn',
-      );
-    }
-    if (from.subjects === undefined && (hasUsers || !hasWorkloads)) {
-      problem(`${path}.subjects`, "is missing");
-    }
-    // RFC8725-3.12-v1: a grant is single use and for one client; as a subject token it would escape both rules.
-    if (from.types.some((type) => type !== null && GRANT_JWT_TYPES.includes(mediaType(type)))) {
-      problem(`${path}.types`, 'names the type of a grant, which is no subject token: use "grants" for it');
-    }
-    // A grant names its subject by `sub`, so it would speak of another user than a token of the same issuer.
-    if (from.subjectClaim !== "sub" && from.grants !== undefined) {
-      problem(
-        `${path}.subjectClaim`,
-        'is not for an issuer with "grants", which name a subject by sub alone',
-      );
-    }
+    checkIssuer(path, from, hasUsers, hasWorkloads, problem);
     if (from.signals !== undefined && receivers.has(from.signals.name)) {
       problem(`${path}.signals.name`, "is that of another issuer");
     }
@@ -89,6 +70,32 @@ export function readIssuers(
   // Disabled issuers are checked like the others, so that they can be enabled at any time.
   const inForce = [...issuers].filter(([name]) => !trustedIssuers[name]?.disabled);
   return new Map(inForce);
+}
+
+function checkIssuer(
+  path: string,
+  from: v.InferOutput<typeof IssuerFile>,
+  hasUsers: boolean,
+  hasWorkloads: boolean,
+  problem: Reader["problem"],
+): void {
+  if (!hasUsers && !from.vouches && !from.statements && !from.signals && !hasWorkloads) {
+    problem(
+      path,
+      'is trusted for nothing: set at least one of "acceptAs", "grants", "signals", "statements", "vouches" and "workloads", or name it in signIn',
+    );
+  }
+  if (from.subjects === undefined && (hasUsers || !hasWorkloads)) {
+    problem(`${path}.subjects`, "is missing");
+  }
+  // RFC8725-3.12-v1: a grant is single use and for one client; as a subject token it would escape both rules.
+  if (from.types.some((type) => type !== null && GRANT_JWT_TYPES.includes(mediaType(type)))) {
+    problem(`${path}.types`, 'names the type of a grant, which is no subject token: use "grants" for it');
+  }
+  // A grant names its subject by `sub`, so it would speak of another user than a token of the same issuer.
+  if (from.subjectClaim !== "sub" && from.grants !== undefined) {
+    problem(`${path}.subjectClaim`, 'is not for an issuer with "grants", which name a subject by sub alone');
+  }
 }
 
 function readSignals(

@@ -62,14 +62,10 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
     code = 1;
   };
 
-  let keys: readonly Jwk[] | undefined;
-  if (files.jwks !== undefined) {
-    const set = parseJwkSet(readNamed(files.jwks));
-    if (!set.ok || set.value.length === 0) {
-      return { code: 2, lines: [`${files.jwks} is not a JWK Set with at least one key`] };
-    }
-    keys = set.value;
-  }
+  const set = files.jwks === undefined ? undefined : parseJwkSet(readNamed(files.jwks));
+  const keys = set?.ok ? set.value : undefined;
+  if (set !== undefined && !keys?.length)
+    return { code: 2, lines: [`${files.jwks} is not a JWK Set with at least one key`] };
 
   const assertions = new Map<string, Assertion[]>();
   for (const [source, file] of [
@@ -89,33 +85,14 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
       bad(`${word(log)}: ${proof.failure}`);
       continue;
     }
-    if (proof.undecided !== undefined) {
-      undecided = true;
-      lines.push(`${word(log)}: ${proof.undecided}`);
-    }
+    undecided ||= proof.undecided !== undefined;
     records += proof.size - proof.start;
-    if (files.partial && proof.size === 0) continue;
-    const why = files.partial
-      ? "the part begins there, at"
-      : "retention removed the records before it, up to";
-    const from = proof.start === 0 ? "0" : `${proof.start} (${why} a checkpoint)`;
-    const end = proof.ended ? ", ended: the log was retired" : "";
-    lines.push(`${word(log)}: ${proof.size - proof.start} records, chain intact from record ${from}${end}`);
-    lines.push(...limitsOf(log, proof, files));
+    lines.push(...linesOf(log, proof, files));
   }
   if (proofs.size === 0) {
     return { code: 2, lines: code === 0 ? [...lines, `${files.export} has no records`] : lines };
   }
-  if (keys === undefined && (files.checkpoints ?? files.witness) !== undefined) {
-    lines.push("Not proven: the signatures of the checkpoints. Pass --jwks to verify them.");
-  }
-  if (files.partial) lines.push("Not proven: what was before and behind the part that was exported.");
-  if (files.witness === undefined) {
-    lines.push(
-      "Not proven: that no tail was truncated together with its checkpoints, that no log was deleted, and that nothing",
-      "was recomputed with the signing keys. Pass --witness to verify it.",
-    );
-  }
+  lines.push(...unprovenBy(files));
   if (files.policies !== undefined && code === 0) {
     const { problems, count } = await comparePolicies(files.policies, decidedBy);
     lines.push(...problems);
@@ -137,6 +114,36 @@ export async function verifyAudit(files: Files): Promise<Verdict> {
       : "The audit trail was changed. Keep the database and these files as they are.",
   );
   return { code, lines };
+}
+
+/** What the proof of one log shows. */
+function linesOf(log: string, proof: LogProof, files: Files): readonly string[] {
+  const undecided = proof.undecided === undefined ? [] : [`${word(log)}: ${proof.undecided}`];
+  if (files.partial && proof.size === 0) return undecided;
+  const why = files.partial ? "the part begins there, at" : "retention removed the records before it, up to";
+  const from = proof.start === 0 ? "0" : `${proof.start} (${why} a checkpoint)`;
+  const end = proof.ended ? ", ended: the log was retired" : "";
+  return [
+    ...undecided,
+    `${word(log)}: ${proof.size - proof.start} records, chain intact from record ${from}${end}`,
+    ...limitsOf(log, proof, files),
+  ];
+}
+
+/** What the files that are not there leave open. */
+function unprovenBy({ jwks, checkpoints, witness, partial }: Files): readonly string[] {
+  const lines: string[] = [];
+  if (jwks === undefined && (checkpoints ?? witness) !== undefined) {
+    lines.push("Not proven: the signatures of the checkpoints. Pass --jwks to verify them.");
+  }
+  if (partial) lines.push("Not proven: what was before and behind the part that was exported.");
+  if (witness === undefined) {
+    lines.push(
+      "Not proven: that no tail was truncated together with its checkpoints, that no log was deleted, and that nothing",
+      "was recomputed with the signing keys. Pass --witness to verify it.",
+    );
+  }
+  return lines;
 }
 
 /** Adds what the checkpoints of a file say of the logs; returns what is to be told of its other lines. */

@@ -31,8 +31,8 @@ export async function replay(
     const read = readRecorded(body);
     if (read !== undefined) trail.take(read);
   }
-  const policies = new Map<string, PolicySet | undefined>();
   const faults: string[] = [];
+  const policies = policiesOf(source, faults);
   const order = new Order();
   const tally = emptyTally();
   let number = 0;
@@ -49,13 +49,7 @@ export async function replay(
       if (why !== undefined) count(tally.apart, why);
       continue;
     }
-    const digest = event.policy?.digest ?? "";
-    if (!policies.has(digest)) {
-      const found = await policyOf(source, digest);
-      if (!found.ok) faults.push(found.error);
-      policies.set(digest, found.ok ? found.value : undefined);
-    }
-    const policy = policies.get(digest);
+    const policy = await policies(event.policy?.digest ?? "");
     if (policy === undefined) continue;
     if (next !== undefined && next.issuer !== policy.issuer)
       return err([
@@ -103,6 +97,18 @@ function apartBecause({ v, mode, facts }: Recorded): string | undefined {
   if (v !== RECORD_VERSION && mode !== undefined)
     return `recorded in version ${v}, which does not say what a decision read`;
   return facts === undefined && mode !== undefined ? BEFORE : undefined;
+}
+
+/** Finds each policy once; what cannot be found or read is added to the faults. */
+function policiesOf(source: TrailSource, faults: string[]) {
+  const found = new Map<string, PolicySet | undefined>();
+  return async (digest: string): Promise<PolicySet | undefined> => {
+    if (found.has(digest)) return found.get(digest);
+    const policy = await policyOf(source, digest);
+    if (!policy.ok) faults.push(policy.error);
+    found.set(digest, policy.ok ? policy.value : undefined);
+    return found.get(digest);
+  };
 }
 
 async function policyOf(source: TrailSource, digest: string): Promise<Result<PolicySet, string>> {

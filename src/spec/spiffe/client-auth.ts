@@ -5,7 +5,7 @@
  * flows/find-client.ts, flows/verify-certificate.ts, spec/spiffe/x509-svid.ts; SPCA 4
  * settings/authentication-methods.ts, spec/rfc8414.ts; SPCA 5 flows/verify-svid.ts; SPCA 5.1 spec/rfc7591-members.ts,
  * spec/rfc7591.ts, spec/spiffe/id.ts; SPCA 6 adapters/remote/trust-bundles.ts; SPCA 6.1
- * adapters/remote/trust-bundles.ts; SPCA 8.1 flows/verify-svid.ts; SPCA D config/config.ts, config/workloads.ts,
+ * adapters/remote/trust-bundles.ts; SPCA 8.1 flows/verify-svid.ts; SPCA D config/bundles.ts, config/workloads.ts,
  * flows/authenticate-client.ts, flows/verify-assertion.ts, spec/spiffe/jwt-svid.ts.
  */
 
