@@ -151,9 +151,6 @@ const padded = (text: string, bytes: number): string => text + " ".repeat(bytes 
 const ANSWERS: [id: string, what: string, page: (good: string) => Page, reason: string][] = [
   ["CIMD-5.1-1, CIMD-3-10", "a status of 404", (body) => ({ status: 404, body }), "document_status"],
   ["CIMD-5-4, CIMD-4-3", "a status of 201", (body) => ({ status: 201, body }), "document_status"],
-  ["CIMD-5-4", "a status of 203", (body) => ({ status: 203, body }), "document_status"],
-  ["CIMD-5-4", "a status of 404 with a valid document", (body) => ({ status: 404, body }), "document_status"],
-  ["CIMD-5-4", "a status of 500", (body) => ({ status: 500, body }), "document_status"],
   ["CIMD-4-4, PROD-4.3-4", "HTML", (body) => typed("text/html", body), "document_type_refused"],
   [
     "CIMD-4-4, PROD-4.3-5",
@@ -161,7 +158,6 @@ const ANSWERS: [id: string, what: string, page: (good: string) => Page, reason: 
     (body) => typed("application/jwk-set", body),
     "document_type_refused",
   ],
-  ["CIMD-4-4", "another media type for JSON", (body) => typed("text/json", body), "document_type_refused"],
   [
     "CIMD-8.7-1, PROD-4.3r3-2, PROD-8.4-2",
     "one byte more than 5 KiB",
@@ -175,19 +171,11 @@ const ANSWERS: [id: string, what: string, page: (good: string) => Page, reason: 
     "document_encoded",
   ],
   ["PROD-4.3-2", "content that is not JSON", () => ({ body: "a: b" }), "document_json_malformed"],
-  ["PROD-4.3-2", "truncated JSON", (good) => ({ body: good.slice(0, -1) }), "document_json_malformed"],
-  ["PROD-4.3-2", "a list", (good) => ({ body: `[${good}]` }), "document_not_object"],
   [
     "PROD-4.3-2",
     "a duplicate member",
     (good) => ({ body: good.replace("{", '{"client_id":"https://other.example/a",') }),
     "document_json_duplicate_member",
-  ],
-  [
-    "PROD-4.3-2",
-    "deeply nested lists",
-    (good) => ({ body: good.replace("{", `{"a":${"[".repeat(99)}${"]".repeat(99)},`) }),
-    "document_json_too_deep",
   ],
 ];
 const typed = (type: string, body: string): Page => ({ body, headers: { "content-type": type } });
@@ -204,7 +192,7 @@ test("CIMD-8.7-1, CIMD-4-4, PROD-8.4-2 a document of 5 KiB, and one of a +json m
   for (const clientId of [large, special]) await assertClient(bearer(clientId, own));
 });
 
-for (const status of [301, 302, 303, 307, 308]) {
+for (const status of [302, 308]) {
   test(`CIMD-5-5, PROD-4.3-5 a redirect with ${status} is not followed, even to a valid document`, async () => {
     const path = newPath();
     const clientId = server.origin + path;
@@ -218,50 +206,27 @@ for (const status of [301, 302, 303, 307, 308]) {
 
 // --- content of documents -----------------------------------------------------------------------------------------
 
-const secret = { kty: "oct", kid: "s", k: "c2VjcmV0" };
 const SAYS: [id: string, what: string, members: (clientId: string) => object, reason: string][] = [
   ["CIMD-4-1", "no client_id", () => ({ client_id: undefined, ...KEYS }), "document_client_id_missing"],
   [
-    "CIMD-4-1",
-    "a client_id that is not a string",
-    () => ({ client_id: 1, ...KEYS }),
-    "document_client_id_missing",
-  ],
-  ...(
-    [
-      ["of another path", (clientId) => `${clientId}0`],
-      ["of another origin", (clientId) => clientId.replace("localhost", "other.example")],
-      ["in capital letters", (clientId) => clientId.replace("localhost", "LOCALHOST")],
-      ["with a fragment", (clientId) => `${clientId}#a`],
-    ] as [string, (clientId: string) => string][]
-  ).map(([what, change]): (typeof SAYS)[number] => [
     "CIMD-4-2, MCP-R.1-2, PROD-2.2-3",
-    `the client_id ${what}`,
-    (clientId) => ({ client_id: change(clientId), ...KEYS }),
+    "the client_id of another path",
+    (clientId) => ({ client_id: `${clientId}0`, ...KEYS }),
     "document_client_id_differs",
-  ]),
-  ...["client_secret_basic", "client_secret_post", "client_secret_jwt"].map(
-    (method): (typeof SAYS)[number] => [
-      "CIMD-4.1-1, PROD-2.2-12",
-      `the method ${method}`,
-      () => ({ token_endpoint_auth_method: method, ...KEYS }),
-      "document_method_secret",
-    ],
-  ),
-  ["CIMD-4.1-2", "a secret", () => ({ client_secret: "s", ...KEYS }), "document_secret"],
-  [
-    "CIMD-4.1-2",
-    "client_secret_expires_at",
-    () => ({ client_secret_expires_at: 0, ...KEYS }),
-    "document_secret",
   ],
+  [
+    "CIMD-4.1-1, PROD-2.2-12",
+    "the method client_secret_basic",
+    () => ({ token_endpoint_auth_method: "client_secret_basic", ...KEYS }),
+    "document_method_secret",
+  ],
+  ["CIMD-4.1-2", "a secret", () => ({ client_secret: "s", ...KEYS }), "document_secret"],
   [
     "CIMD-4.1-3",
     "a private key",
     () => ({ jwks: { keys: [own.jwk, { ...otherKey.jwk, d: otherKey.jwk.x }] } }),
     "document_keys_private",
   ],
-  ["CIMD-4.1-3", "a symmetric key", () => ({ jwks: { keys: [own.jwk, secret] } }), "document_keys_private"],
   [
     "CIMD-4.1-4",
     "a secret among its methods",
@@ -269,7 +234,6 @@ const SAYS: [id: string, what: string, members: (clientId: string) => object, re
     "document_method_secret",
   ],
   ["CIMD-8.2-4", "the method none", () => ({ token_endpoint_auth_method: "none" }), "document_public"],
-  ["CIMD-8.2-4", "no method", () => ({ token_endpoint_auth_method: undefined }), "document_public"],
   [
     "CIMD-8.2-5",
     "a method that its list of methods lacks",
@@ -283,31 +247,12 @@ const SAYS: [id: string, what: string, members: (clientId: string) => object, re
     "document_method_unsupported",
   ],
   [
-    "CIMD-8.2-6, CHG-D-5",
-    "an unknown method",
-    () => ({ token_endpoint_auth_method: "a" }),
-    "document_method_unsupported",
-  ],
-  [
     "PROD-2.2-10",
     "a method that is not a string",
     () => ({ token_endpoint_auth_method: ["private_key_jwt"] }),
     "document_method_malformed",
   ],
-  [
-    "CIMD-8.6-5",
-    "a logo with a javascript URL",
-    () => ({ logo_uri: "javascript:alert(1)", ...KEYS }),
-    "document_logo_uri_refused",
-  ],
   ["CIMD-8.2-3, PROD-2.2-15", "no keys", () => ({}), "document_keys_missing"],
-  [
-    "PROD-2.2-15",
-    "both jwks and jwks_uri",
-    (clientId) => ({ jwks_uri: `${clientId}-keys`, ...KEYS }),
-    "document_keys_twice",
-  ],
-  ["CIMD-8.2-3", "unusable keys", () => ({ jwks: { keys: [{ kty: "EC" }] } }), "document_keys_unusable"],
   [
     "PROD-4.3r1-1, CIMD-8.6-5",
     "a jwks_uri in plain HTTP",
@@ -338,18 +283,12 @@ const SAYS: [id: string, what: string, members: (clientId: string) => object, re
     () => ({ token_endpoint_auth_method: "spiffe_jwt" }),
     "document_spiffe_id_missing",
   ],
-  ...[
-    "spiffe://td.example/a*",
-    "spiffe://td.example/*/a",
-    "spiffe://td.example/*",
-    "spiffe://*/a",
-    "https://a/b",
-  ].map((id): (typeof SAYS)[number] => [
+  [
     "SPCA-5.1-2",
-    `the SPIFFE ID ${id}`,
-    () => ({ token_endpoint_auth_method: "spiffe_jwt", spiffe_id: id }),
+    "the SPIFFE ID of a whole trust domain",
+    () => ({ token_endpoint_auth_method: "spiffe_jwt", spiffe_id: "spiffe://td.example/*" }),
     "document_spiffe_id_refused",
-  ]),
+  ],
   [
     "RFC7591-2-21",
     "a text that says whether tokens are bound",
@@ -408,22 +347,11 @@ const PLACES: [id: string, what: string, clientId: () => string, reason: string]
   ["CIMD-3-2", "with a user", () => server.origin.replace("//", "//user@") + newPath(), "url_userinfo"],
   ["CIMD-3-4", "without a path", () => server.origin, "url_path_missing"],
   ["CIMD-3-5", "with dots", () => `${server.origin}/a/..${newPath()}`, "url_dot_segment"],
-  ["CIMD-3-5", "with encoded dots", () => `${server.origin}/a/%2E%2e${newPath()}`, "url_dot_segment"],
   ["CIMD-3-6", "with a query", () => `${server.origin}${newPath()}?a=b`, "url_query"],
-  ["CIMD-3-6", "with an empty query", () => `${server.origin}${newPath()}?`, "url_query_empty"],
   ["CIMD-3-7", "with a fragment", () => `${server.origin}${newPath()}#a`, "url_fragment"],
   ["CIMD-3-9", "with the path / alone", () => `${server.origin}/`, "url_path_bare"],
   ["CIMD-3-8", "with a backslash", () => `${server.origin}\\${newPath()}`, "url_character_refused"],
-  ["CIMD-3-8", "with a space", () => `${server.origin}${newPath()} `, "url_character_refused"],
-  [
-    "CIMD-3-8",
-    "in upper case",
-    () => server.origin.replace("local", "LOCAL") + newPath(),
-    "url_host_refused",
-  ],
-  ["CIMD-3-8", "with a number as host", () => `https://2130706433${newPath()}`, "url_host_refused"],
   ["CIMD-3-3", "with an invalid port", () => `https://localhost:65536${newPath()}`, "url_port_refused"],
-  ["CIMD-3-8", "of 3 KiB", () => `${server.origin}/${"a".repeat(3000)}`, "url_too_long"],
   [
     "CIMD-8.9-1",
     "of an origin outside of the allow-list",

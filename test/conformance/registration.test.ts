@@ -342,24 +342,10 @@ const badBodies = [
   ["PROD-4.2-3 JSON with a +json media type", "{}", "application/scim+json"],
   ["PROD-4.2-3 no media type", "{}", ""],
   ["RFC7591-3-1 another charset", "{}", "application/json; charset=iso-8859-1"],
-  ["RFC7591-3-1 nothing", "", "application/json"],
-  ["RFC7591-3-1 a truncated object", '{"client_name":"a"', "application/json"],
-  ["RFC7591-3-1 two objects", "{}{}", "application/json"],
   ["RFC7591-3-1 a list", "[{}]", "application/json"],
-  ["RFC7591-3-1 a text", '"a"', "application/json"],
-  ["RFC7591-3-1 null", "null", "application/json"],
   ["RFC7591-3-1 a byte order mark", "\ufeff{}", "application/json"],
   ["RFC7591-3-1 a duplicate member", '{"scope":"read","scope":"admin"}', "application/json"],
-  [
-    "RFC7591-3-1 a duplicate member, once with escapes",
-    '{"scope":"read","sc\\u006fpe":"admin"}',
-    "application/json",
-  ],
-  ["RFC7591-3-1 a duplicate member inside", '{"x":{"a":1,"a":2}}', "application/json"],
   ["RFC7591-3-1 too deep", nested(9), "application/json"],
-  ["RFC7591-3-1 a control character in a string", '{"client_name":"a\nb"}', "application/json"],
-  ["RFC7591-3-1 a lone surrogate", '{"client_name":"\\ud800"}', "application/json"],
-  ["RFC7591-3-1 an infinite number", '{"x":1e400}', "application/json"],
 ] as const;
 for (const [name, body, type] of badBodies) {
   test(`RFC7591-3.2.2-2, ${name}: invalid_client_metadata`, async () => {
@@ -424,18 +410,7 @@ const whole = { ...jwk, d: "x3xu9qieo3piI9XuwCBOrUheAovbI-PAcZl8zLP7eVc" };
 
 const badMetadata: readonly (readonly [string, Metadata, string, string?])[] = [
   ["RFC7591-3.2.2-5, PROD-2.2-17 a name that is a number", { client_name: 1 }, "client_name_refused"],
-  ["PROD-2.2-17 a string instead of a list", { grant_types: CC.grant_type }, "grant_types_refused"],
   ["PROD-2.2-9 an unsupported grant type", { grant_types: ["password"] }, "grant_types_refused"],
-  [
-    "PROD-2.2-9 unsupported grant types alone",
-    { grant_types: ["password", "implicit"] },
-    "grant_types_refused",
-  ],
-  [
-    "RFC7591-1.1-1 a grant type in another case",
-    { grant_types: ["Client_Credentials"] },
-    "grant_types_refused",
-  ],
   ["RFC7591-2-9 another response type", { response_types: ["token"] }, "response_types_refused"],
   [
     "RFC7591-2.1-1 a response type without its grant type",
@@ -448,13 +423,6 @@ const badMetadata: readonly (readonly [string, Metadata, string, string?])[] = [
     "redirect_uris_missing",
   ],
   ["RFC8252-8.4-1, PROD-2.2-12 the method none", by("none"), "token_endpoint_auth_method_refused"],
-  [
-    "PROD-2.2-12 a method that needs secrets in clear",
-    by("client_secret_jwt"),
-    "token_endpoint_auth_method_refused",
-  ],
-  ["RFC7591-1.1-1 a method in another case", by("Client_Secret_Basic"), "token_endpoint_auth_method_refused"],
-  ["RFC7591-2-5 a URL as method", by("https://a.example/m"), "token_endpoint_auth_method_refused"],
   ["PROD-2.2-15 private_key_jwt without keys", by("private_key_jwt"), "keys_missing"],
   [
     "RFC7591-2-17 both jwks and jwks_uri",
@@ -462,31 +430,9 @@ const badMetadata: readonly (readonly [string, Metadata, string, string?])[] = [
     "keys_twice",
   ],
   ["RFC7591-2-18 a private key", by("private_key_jwt", { jwks: { keys: [jwk, whole] } }), "keys_private"],
-  [
-    "RFC7591-2-18 a symmetric key",
-    by("private_key_jwt", { jwks: { keys: [jwk, { kty: "oct", k: "AAAA" }] } }),
-    "keys_private",
-  ],
-  ["RFC7591-2-18 no key", by("private_key_jwt", { jwks: { keys: [] } }), "keys_unusable"],
   ["RFC7591-2-16 a jwks_uri without TLS", { jwks_uri: "http://a.example/keys" }, "jwks_uri_refused"],
-  [
-    "RFC7591-2-16 a jwks_uri with a short IPv4 address",
-    { jwks_uri: "https://127.1/keys" },
-    "jwks_uri_refused",
-  ],
-  [
-    "RFC7591-2-16 a jwks_uri with an octal address",
-    { jwks_uri: "https://0177.0.0.1/keys" },
-    "jwks_uri_refused",
-  ],
-  ["RFC7591-2-16 a jwks_uri with userinfo", { jwks_uri: "https://a@b.example/keys" }, "jwks_uri_refused"],
   ["RFC7591-2-14 a malformed scope", { scope: 'read "write"' }, "scope_refused"],
   ["RFC7591-2.2-4 a name with a control character", { client_name: "a\u0000b" }, "client_name_refused"],
-  [
-    "RFC7591-2.2-4 a name with a mark that reverses text",
-    { "client_name#he": "a\u202eb" },
-    "client_name_refused",
-  ],
   [
     "RFC7591-2.2-2 one language tag in two cases",
     { "client_name#fr": "a", "client_name#FR": "b" },
@@ -508,11 +454,6 @@ const badMetadata: readonly (readonly [string, Metadata, string, string?])[] = [
     "spiffe_bundle_endpoint_refused",
   ],
   ["RFC8705-2.1.2-1 tls_client_auth without a subject", by("tls_client_auth"), "subject_missing"],
-  [
-    "RFC8705-2.1.2-1 tls_client_auth with two subjects",
-    by("tls_client_auth", { tls_client_auth_san_dns: "a.example", tls_client_auth_san_ip: "192.0.2.1" }),
-    "subject_repeated",
-  ],
   [
     "RFC8705-2.1.2-1 a SPIFFE ID as tls_client_auth_san_uri",
     by("tls_client_auth", { tls_client_auth_san_uri: workload("agents/planner") }),
@@ -542,12 +483,7 @@ const badMetadata: readonly (readonly [string, Metadata, string, string?])[] = [
         "http://app.localhost:8000/cb",
         "redirect_uri_not_loopback",
       ],
-      ["RFC7591-5-3 a javascript URI", "javascript:alert(1)", "redirect_uri_scheme"],
       ["RFC8252-8.4-2 a pattern", "https://*.a.example/cb", "redirect_uri_wildcard"],
-      ["RFC8252-8.4-2 no path", "https://a.example", "redirect_uri_incomplete"],
-      ["RFC7591-5-3 a fragment", "https://a.example/cb#", "redirect_uri_fragment"],
-      ["RFC7591-5-3 userinfo", "https://a.example@evil.example/cb", "redirect_uri_userinfo"],
-      ["RFC7591-5-3 a backslash", "https://a.example\\@evil.example/cb", "redirect_uri_malformed"],
     ] as const
   ).map(
     ([name, uri, reason]) =>
