@@ -15,6 +15,41 @@ export const GROUNDS: Readonly<Record<keyof SchemeColours, readonly string[]>> =
 /** The colour of links, buttons and the focus; the operator may name another. */
 export const ACCENT: SchemeColours = { light: "#1f4fbf", dark: "#9dbdff" };
 
+/** The colours beside those of the operator, for tests of their contrast too. */
+export const TONES = {
+  light: {
+    ink: "#1b1f24",
+    quiet: "#4d5662",
+    line: "#d3d9e0",
+    notice: "#fff5dc",
+    edge: "#8f5f00",
+    gift: "#1a6b34",
+    refusal: "#b3261e",
+  },
+  dark: {
+    ink: "#eceff3",
+    quiet: "#b4bcc8",
+    line: "#3a424c",
+    notice: "#2c2410",
+    edge: "#e3b341",
+    gift: "#5bc980",
+    refusal: "#ff8f85",
+  },
+} as const;
+
+const [lightCard, lightPage] = GROUNDS.light;
+const [darkCard, darkPage] = GROUNDS.dark;
+
+const tones = (of: Record<string, string>): string =>
+  Object.entries(of)
+    .map(([name, colour]) => `--${name}:${colour}`)
+    .join(";");
+
+/** The colours of a page as variables of its style, in both schemes. */
+export const rootColours = ({ light, dark }: SchemeColours): string =>
+  `:root{color-scheme:light dark;${tones({ ...TONES.light, card: `${lightCard}`, page: `${lightPage}`, accent: light })}}
+@media(prefers-color-scheme:dark){:root{${tones({ ...TONES.dark, card: `${darkCard}`, page: `${darkPage}`, accent: dark })}}}`;
+
 export const CONTRAST_MIN = 4.5;
 
 /** The contrast ratio, from 1 for the same colour to 21 for black on white. */

@@ -1,30 +1,5 @@
 /** The style of every page. It stands in the page, and its digest in the Content-Security-Policy. */
-import { GROUNDS, type SchemeColours } from "../../settings/colours.ts";
-
-const [lightCard, lightPage] = GROUNDS.light;
-const [darkCard, darkPage] = GROUNDS.dark;
-
-/** The colours beside those of the operator, for tests of their contrast too. */
-export const TONES = {
-  light: {
-    ink: "#1b1f24",
-    quiet: "#4d5662",
-    line: "#d3d9e0",
-    notice: "#fff5dc",
-    edge: "#8f5f00",
-    gift: "#1a6b34",
-    refusal: "#b3261e",
-  },
-  dark: {
-    ink: "#eceff3",
-    quiet: "#b4bcc8",
-    line: "#3a424c",
-    notice: "#2c2410",
-    edge: "#e3b341",
-    gift: "#5bc980",
-    refusal: "#ff8f85",
-  },
-} as const;
+import { rootColours, type SchemeColours } from "../../settings/colours.ts";
 
 /** PAGE-D-37: the grounds of the discs, in both schemes, with white letters. */
 export const DISCS =
@@ -35,11 +10,6 @@ export const DISCS =
 /** The heights of a bar, an eighth of a line each: they are classes, since a page has no style of its own. */
 export const BAR_STEPS = 24;
 const BARS = Array.from({ length: BAR_STEPS }, (_, index) => index + 1);
-
-const tones = (of: Record<string, string>): string =>
-  Object.entries(of)
-    .map(([name, colour]) => `--${name}:${colour}`)
-    .join(";");
 
 const RULES = `*{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
@@ -195,7 +165,6 @@ input[type=date]{font:inherit;min-height:2.5rem;padding:.25rem .5rem;border:1px 
 `;
 
 /** The colours are `#rrggbb`, checked when they were read. */
-export const styleOf = ({ light, dark }: SchemeColours): string => `
-:root{color-scheme:light dark;${tones({ ...TONES.light, card: `${lightCard}`, page: `${lightPage}`, accent: light })}}
-@media(prefers-color-scheme:dark){:root{${tones({ ...TONES.dark, card: `${darkCard}`, page: `${darkPage}`, accent: dark })}}}
+export const styleOf = (colours: SchemeColours): string => `
+${rootColours(colours)}
 ${RULES}`;

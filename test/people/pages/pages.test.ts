@@ -19,11 +19,11 @@ import {
   type ShownParty,
 } from "../../../src/people/pages/parties.ts";
 import { signInPage } from "../../../src/people/pages/sign-in-page.ts";
-import { DISCS, styleOf, TONES } from "../../../src/people/pages/style.ts";
+import { DISCS, styleOf } from "../../../src/people/pages/style.ts";
 import type { DetailField, DetailType } from "../../../src/policy/details.ts";
 import type { Target } from "../../../src/policy/rules.ts";
 import { defined } from "../../../src/result.ts";
-import { ACCENT, contrast, GROUNDS, isReadable } from "../../../src/settings/colours.ts";
+import { ACCENT, contrast, GROUNDS, isReadable, TONES } from "../../../src/settings/colours.ts";
 import type { Detail } from "../../../src/spec/rfc9396.ts";
 import { type Element, elementsOf, parseMarkup, shapeOf, shownBy, textOf } from "../../support/markup.ts";
 import { prng } from "../../support/prng.ts";
