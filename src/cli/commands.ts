@@ -5,6 +5,7 @@ import { INIT } from "./init/usage.ts";
 import { JOBS } from "./jobs/usage.ts";
 import { CONFIG, type CommandUsage, namesOf } from "./options.ts";
 import { POLICY_COMMAND } from "./policy/usage.ts";
+import { REPORT } from "./report/usage.ts";
 
 /** The command that --config alone means; main.ts runs it. */
 export const SERVE: CommandUsage = {
@@ -358,6 +359,7 @@ export const COMMANDS: readonly CommandRow[] = [
   { usage: MIGRATE, load: async () => (await import("./migrate.ts")).migrateCommand },
   { usage: POLICY_COMMAND, load: async () => (await import("./policy.ts")).policyCommand },
   { usage: PROBE, load: async () => (await import("./probe.ts")).probeCommand },
+  { usage: REPORT, load: async () => (await import("./report/command.ts")).reportCommand },
   { usage: TOKENS, load: async () => (await import("./tokens.ts")).tokensCommand },
   { usage: TRUST, load: async () => (await import("./trust.ts")).trustCommand },
 ];

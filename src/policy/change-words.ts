@@ -21,28 +21,28 @@ const WHOLE: Readonly<Record<string, string>> = {
 };
 
 const THINGS: Record<ChangePart["at"], string> = {
-  request: "The request",
-  consent: "The subject",
-  subject_token: "The subject token",
-  sign_in: "The user",
-  job: "The job",
-  client: "The client",
-  rule: "Rule",
-  target: "Target",
+  request: "the request",
+  consent: "the subject",
+  subject_token: "the subject token",
+  sign_in: "the user",
+  job: "the job",
+  client: "the client",
+  rule: "rule",
+  target: "target",
 };
 
 export function changeText({ at, of, path, adds, is }: ChangePart): string {
   const thing = of === undefined || at === "consent" ? THINGS[at] : `${THINGS[at]} ${JSON.stringify(of)}`;
   const whole = WHOLE[`${at} ${path.join(".")}`];
-  if (whole !== undefined) return `${thing} ${whole}.`;
+  if (whole !== undefined) return `${thing.replace(/^t/, "T")} ${whole}.`;
   if (at === "consent")
-    return `${thing} consents to ${JSON.stringify(adds)} for this caller at ${JSON.stringify(of)}.`;
+    return `The subject consents to ${JSON.stringify(adds)} for this caller at ${JSON.stringify(of)}.`;
   const [first = "", ...rest] = path;
   const member = [WIRED.includes(at) ? (ON_THE_WIRE[first] ?? first) : first, ...rest].join(".");
-  if (adds !== undefined) return `${thing} has ${JSON.stringify(adds)} in ${member} too.`;
+  if (adds !== undefined) return `Add ${JSON.stringify(adds)} to ${member} of ${thing}.`;
   return is === null
-    ? `${thing} goes without ${member}.`
-    : `${thing} has ${JSON.stringify(is)} as ${member}.`;
+    ? `Leave ${member} out of ${thing}.`
+    : `Set ${member} of ${thing} to ${JSON.stringify(is)}.`;
 }
 
 const MARK = "A suggestion, which is not applied and not told to the caller";

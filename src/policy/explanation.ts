@@ -1,5 +1,6 @@
 /** The trace of a decision in words, for the people who write rules. */
 import type { Meant } from "../audit/event.ts";
+import { MODES } from "../modes.ts";
 import type { AccessRequest, Condition, Fallen, Trace } from "./access.ts";
 import type { DetailSide } from "./details.ts";
 import { type KnownNames, nearest } from "./nearest.ts";
@@ -99,7 +100,7 @@ const RUNGS: readonly (readonly [Condition, string, applies?: (asked: AccessRequ
   ["subject", "the subject", hasSubject],
   ["claims_absent", "the claims of the subject", ({ subject }) => subject?.claims !== undefined],
   ["subject_token", "the subject token may be exchanged by this caller", hasSubject],
-  ["sign_in", "the sign-in of the user", ({ subject }) => subject?.signIn !== undefined],
+  ["sign_in", "the sign-in of the user", ({ mode }) => MODES[mode].brings === "code"],
   ["subject_key", "the key of the subject token", ({ subject }) => subject?.boundTo !== undefined],
   ["job", "the job", ({ job }) => job !== undefined],
   ["consent", "the consent of the subject", hasSubject],

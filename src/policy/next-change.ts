@@ -37,6 +37,7 @@ export const ON_THE_WIRE: Readonly<Record<string, string>> = {
   mayAct: "may_act",
   requestedType: "requested_token_type",
   resources: "resource",
+  scopes: "scope",
 };
 
 type Lack = {

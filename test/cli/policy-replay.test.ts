@@ -1,12 +1,21 @@
 /** What commands make of the trail of a service that was asked for tokens of every kind that a machine gets. */
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { runCommandLine } from "../../scripts/command-line.ts";
 import { basic } from "../../scripts/http-client.ts";
 import { eventHash } from "../../src/adapters/audit/chain.ts";
+import type { Recorded } from "../../src/audit/recorded.ts";
+import { unsafeIn } from "../../src/audit/safe-text.ts";
+import { worldOf } from "../../src/cli/policy/world.ts";
+import { countEvent, nothingCounted } from "../../src/cli/report/gather.ts";
+import { modelOf } from "../../src/cli/report/model.ts";
+import { pagesOf } from "../../src/cli/report/pages.ts";
+import { document } from "../../src/cli/report/parts.ts";
+import { loadSettings } from "../../src/config/config.ts";
+import { gather } from "../../src/policy/replay.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 import { makeService } from "../support/service.ts";
@@ -259,12 +268,128 @@ test("CHANGE-D-2 mandate explain tells the operator the smallest change of a ref
   assert.equal(code, 1);
   assert.match(
     out,
-    /^A suggestion, which is not applied and not told to the caller: .* by rule \S+:\n {2}Rule "/m,
+    /^A suggestion, which is not applied and not told to the caller: .* by rule \S+:\n {2}Add "/m,
   );
   const json = await runCommandLine(["explain", file, "--json", "--config", configFile]);
   const { suggestion } = JSON.parse(json.out);
   assert.equal(suggestion.changes[0].adds, actor);
   assert.equal(suggestion.changes[0].member, "actors");
+});
+
+// --- report -----------------------------------------------------------------------------------------------------
+
+/** The one name of a tag, or of an attribute, that a page of a report may have. */
+const TAGS =
+  /^(?:!doctype|html|head|meta|title|style|body|header|nav|main|footer|p|a|h1|h2|h3|ul|li|strong|span|div|svg|path|g|rect|text|details|summary|table|thead|tbody|tr|th|td|bdi|code|time|dl|dt|dd)$/;
+
+function assertHarmless(file: string, text: string): void {
+  const tags = [...text.replace(/<style>[\s\S]*?<\/style>/, "").matchAll(/<\/?([^\s>/]+)([^>]*)>/g)];
+  for (const [, name = "", rest = ""] of tags) {
+    assert.match(name, TAGS, `${file}: ${name}`);
+    for (const [, attribute = ""] of rest.replace(/"[^"]*"/g, "").matchAll(/([^\s=]+)=?/g))
+      assert.doesNotMatch(attribute, /^(?:on|style|src)/i, `${file}: ${attribute}`);
+    for (const [, href = ""] of rest.matchAll(/href="([^"]*)"/g))
+      assert.match(href, /^[a-z]+(?:-\d+)?\.html$/, file);
+  }
+  assert.match(
+    text,
+    /<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;; style-src/,
+  );
+  assert.equal(unsafeIn(text.replaceAll("\n", "")), undefined, file);
+}
+
+test("REPORT-D-1, REPORT-D-3 a report is a folder of pages without scripts, of the events and of what is allowed", async () => {
+  const made = join(folder, "report");
+  const titled = changed("titled", (config) => {
+    config.agents = { [workload("agents/booking")]: { title: "The booking agent" } };
+  });
+  const { code, out, err } = await runCommandLine(["report", made, "--config", titled]);
+  assert.deepEqual([code, err], [0, ""]);
+  assert.match(out, /index\.html"?: \d+ events, 6 agents, 1 people\.$/m);
+  const pages = readdirSync(made).filter((name) => name.endsWith(".html"));
+  const texts = new Map(pages.map((name) => [name, readFileSync(join(made, name), "utf8")]));
+  for (const [name, text] of texts) {
+    assertHarmless(name, text);
+    for (const [, to = ""] of text.matchAll(/href="([^"]+)"/g))
+      assert.ok(texts.has(to), `${name} leads to ${to}`);
+  }
+  assert.match(texts.get("index.html") ?? "", /The booking agent/);
+  assert.match(texts.get("index.html") ?? "", /allowed, never used/);
+  assert.match(texts.get("refusals.html") ?? "", /Suggestion, not applied/);
+  assert.match(texts.get("refusals.html") ?? "", /<li class="no">/);
+  const agent = [...texts.values()].find((text) => text.includes("<h1>The booking agent</h1>")) ?? "";
+  assert.match(agent, /mandate tokens end --actor spiffe:\S+ --dry-run/);
+  assert.match(agent, /<dt>Living tokens<\/dt><dd>[1-9]/);
+  const model = JSON.parse(readFileSync(join(made, "model.json"), "utf8"));
+  const given = eventsIn(exported).filter(({ granted }) => granted !== undefined).length;
+  const sum = model.agents.reduce(
+    (total: number, { used }: { used?: { count: number; refused: number } }) =>
+      total + (used === undefined ? 0 : used.count - used.refused),
+    0,
+  );
+  assert.equal(sum, given);
+  assert.equal((await runCommandLine(["report", made, "--config", titled])).code, 1);
+});
+
+test("REPORT-D-2 names that an attacker chose are text on every page and in every drawing", async () => {
+  const loaded = loadSettings(configFile);
+  const { settings } = loaded.ok ? loaded.value : assert.fail(loaded.error.join());
+  const ends = [
+    "</svg>",
+    "</title>",
+    '"',
+    "'",
+    "`",
+    "]]>",
+    "-->",
+    "\u202e",
+    "\u0000",
+    "&lt;",
+    "$" + "{x}",
+    "\n",
+    "%0a",
+  ];
+  const hearts = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "javascript:alert(1)",
+    '" onload="a',
+    "<a href=//x>",
+  ];
+  const nasty = ends.flatMap((end) =>
+    hearts.flatMap((heart) => [end + heart, heart + end, `x/${end}${heart}/*`]),
+  );
+  const [sample] = eventsIn(exported).filter(({ granted }) => granted !== undefined);
+  const [refusal] = eventsIn(exported).filter(
+    ({ facts, outcome }) => facts !== undefined && outcome === "deny",
+  );
+  const counted = nothingCounted();
+  for (const [index, name] of nasty.entries()) {
+    for (const event of [sample, refusal] as unknown as Recorded[]) {
+      const { client, subject, granted, requested } = event;
+      countEvent(counted, {
+        ...event,
+        client: { client_id: name, auth_method: name },
+        subject: subject && {
+          ...subject,
+          iss: index % 2 === 0 ? name.replaceAll(" ", "") : subject.iss,
+          sub: name,
+        },
+        requested: { audience: [name], resource: [], scope: name, reason: name },
+        ...(granted && { granted: { ...granted, aud: name } }),
+        ...(client && { policy: { digest: name, rule_id: name } }),
+      } as Recorded);
+      assert.ok(requested !== undefined);
+    }
+  }
+  const times = { madeMs: 0, fromMs: 0, toMs: 1 };
+  const model = modelOf(settings, await worldOf(settings), gather(), counted, times);
+  let pages = 0;
+  for (const page of pagesOf(model)) {
+    pages++;
+    assertHarmless(page.file, document(page, model, "digest"));
+  }
+  assert.ok(pages > nasty.length);
 });
 
 // --- summary ----------------------------------------------------------------------------------------------------

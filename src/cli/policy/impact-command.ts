@@ -27,8 +27,8 @@ export function impactCommand(given: CommandArguments, nowMs: number): Result<Co
   if (!period.ok) return period;
   const removed = readRemoved(given);
   if (!removed.ok) return removed;
-  const detail = { command: "policy impact", ...recordedOptions(given, [...SELECTORS, "issuer", "since"]) };
-  return overTrail(given, detail, (on) => run(on, removed.value, period.value, format === "json"));
+  const look = { command: "policy impact", ...recordedOptions(given, [...SELECTORS, "issuer", "since"]) };
+  return overTrail(given, look, (on) => run(on, removed.value, period.value, format === "json"));
 }
 
 function readRemoved(given: CommandArguments): Result<Removed, string> {

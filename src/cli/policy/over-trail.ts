@@ -15,13 +15,13 @@ export type OverTrail = Terminal & { settings: Settings; source: TrailSource; ad
 
 export function overTrail(
   given: CommandArguments,
-  detail: JsonObject,
+  look: JsonObject,
   run: (on: OverTrail) => Promise<number>,
 ): Result<Command, string> {
   const folder = given.one("export");
   if (folder === undefined)
     return onTrail(given, onStore, async (admin) => {
-      await recordLook(admin, detail);
+      await recordLook(admin, look);
       return run({ ...admin, admin, source: storeSource(trailOf(admin)) });
     });
   if (given.has("from")) return err("--export cannot be combined with --from");
