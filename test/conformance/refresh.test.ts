@@ -189,7 +189,7 @@ async function accountOf(user: string): Promise<string> {
   return shownBy((await browser.follow(await browser.signIn(choice, user))).text);
 }
 
-test("RFC6749-6-3, RFC6749-6-4 a client that has a credential proves itself to refresh", async () => {
+test("RFC6749-3.2.1-1, RFC6749-6-3, RFC6749-6-4 a client that has a credential proves itself to refresh", async () => {
   const { token } = await give({}, {}, { authorization });
   assert.match(token, /^mrt_/);
   const bare = await refresh(token, { client_id: PRIVATE });

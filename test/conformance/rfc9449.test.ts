@@ -398,7 +398,7 @@ test("RFC9449-8-5, RFC9449-8-6, RFC9449-9-1, RFC9449-11.3-1 any other nonce is c
   await assertRefused(foreign, "use_dpop_nonce", "proof_nonce_refused", noncing);
 });
 
-test("RFC9449-8-2 a bad proof is not challenged, and a request without a proof gets no nonce", async () => {
+test("RFC9449-4.3-6, RFC9449-8-2 a bad proof is not challenged, and a request without a proof gets no nonce", async () => {
   const bad = await ask(prove({ header: { jwk: thief.jwk } }), CC, noncing);
   await assertRefused(bad, "invalid_dpop_proof", "proof_signature_invalid", noncing);
   assert.equal((await ask(undefined, CC, noncing)).headers["dpop-nonce"], undefined);

@@ -240,7 +240,7 @@ test("JSV-3-1, SID-4.1-1 other claims of an SVID are ignored", async () => {
 
 // --- keys (SPCA 6, 8.1) -------------------------------------------------------------------------------------------
 
-test("SPCA-6-1, SPCA-8.1-4 an SVID verifies only with its own trust domain's keys, even if another has the same kid", async () => {
+test("SID-3-1, SPCA-6-1, SPCA-8.1-4 an SVID verifies only with its own trust domain's keys, even if another has the same kid", async () => {
   const sub = `spiffe://${OTHER}/a`;
   const theirs = keyOf(other.jwt.keyPem, "td-1");
   assertClient(await asClient(forge(own(), usual())));

@@ -854,7 +854,12 @@ const machines: [name: string, rules: readonly Patch[], patch: AccessPatch, want
     { target: "https://api.example" },
     "m https://api.example trips.read",
   ],
-  ["RFC9068-3-4 the only target of the rules is used", [machine], {}, "m https://api.example trips.read"],
+  [
+    "RFC6749-3.3-4, RFC9068-3-4 the only target of the rules is used",
+    [machine],
+    {},
+    "m https://api.example trips.read",
+  ],
   [
     "RFC9068-3-4 the only target of two rules is used",
     [machine, { ...machine, id: "l", targets: ["https://api.example"] }],

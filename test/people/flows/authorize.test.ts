@@ -453,6 +453,8 @@ test("RFC9126-2-3 what is pushed counts as at the authorization endpoint: scope,
   assert.deepEqual(formOf(page).scopes, ["notes.read"]);
   assert.match(page.text, /<html lang="de"/);
   assert.equal(parametersOf(await browser.decide(page)).state, "pushed");
+  const silent = await push(request(verifierOf(), { prompt: "none" }));
+  assert.deepEqual([silent.status, (silent.body as { error?: string }).error], [400, "interaction_required"]);
 });
 
 test("RFC9126-2.2-4, PAGE-D-18 the reference of a client that only named itself holds its request, for this client and until it is decided", async () => {

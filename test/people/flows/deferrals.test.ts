@@ -131,7 +131,7 @@ test("DTR-6.4-7, DTR-11.1-2 a code that was given over a certificate needs it at
   assert.equal((await poll(code, {}, own)).kind, "token");
 });
 
-test("DTR-D-8 a code of one workload is unknown to another of the same client", async (t) => {
+test("DTR-6.6-2, DTR-D-8 a code of one workload is unknown to another of the same client", async (t) => {
   const { wait, poll, allow } = await openWaiting(t);
   const client = { clientId: "crew" };
   const code = await wait({}, client);

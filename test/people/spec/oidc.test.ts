@@ -227,6 +227,7 @@ const tokens: readonly (readonly [name: string, extra: Extra, rule: Partial<IdTo
   ["OIDC-3.1.3.7-3 an audience in a list of one", { aud: ["us"] }, {}, "ok"],
   ["OIDC-3.1.3.7-3 a second audience", { aud: ["us", "them"] }, {}, "jwt_audience_several"],
   ["OIDC-3.1.3.7-3 another audience", { aud: "them" }, {}, "jwt_audience_refused"],
+  ["OIDC-3.1.3.7-3 an audience that begins with ours", { aud: "us-too" }, {}, "jwt_audience_refused"],
   ["OIDC-3.1.3.7-3 no audience", { aud: undefined }, {}, "jwt_audience_missing"],
   ["OIDC-3.1.3.7-4 our azp", { azp: "us" }, {}, "ok"],
   ["OIDC-3.1.3.7-4 another azp", { azp: "them" }, {}, "azp_differs"],

@@ -137,6 +137,9 @@ const patterns = [
     "spiffe://td.example/a",
     true,
   ],
+  ["SPCA-5.1-4 the same ID matches", "spiffe://td.example/a", "spiffe://td.example/a", true],
+  ["SPCA-5.1-4 other capitals do not match", "spiffe://td.example/a", "spiffe://td.example/A", false],
+  ["SPCA-5.1-4 a longer ID does not match", "spiffe://td.example/a", "spiffe://td.example/a/b", false],
   ["SID-3.1-1 the trust domain itself does not match", "spiffe://td.example/*", "spiffe://td.example", false],
   [
     "SID-2.1-3 a longer trust domain does not match",
