@@ -290,6 +290,8 @@ export interface Signer extends OwnKeys {
   input(key: SigningKey, typ: string, payload: string): string;
   /** The JWS in compact form of these claims; throws for a key that does not sign. */
   sign(key: SigningKey, typ: string, payload: string): Awaitable<string>;
+  /** The signature over a text that is no JWS; throws for a key that does not sign. */
+  signText(key: SigningKey, text: string): Awaitable<Uint8Array>;
 }
 
 // --- all ports ----------------------------------------------------------------------------------------------

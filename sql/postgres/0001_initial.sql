@@ -2,7 +2,7 @@
 
 -- --- the audit trail
 
--- The events of all logs; "body" is the exact text that was hashed into the chain. Ids have no index: at random places it
+-- The events of all logs; "body" is the record as one text. Ids have no index: at random places it
 -- would cost each event a page.
 create table event (
   log text collate "C" not null,
@@ -61,6 +61,16 @@ create table checkpoint (
   time_ms bigint not null,
   jws text not null,
   primary key (log, tree_size)
+);
+
+-- Hashes of the tree of each log, 256 in a row (base64): of level 0 those of its records, of each next level those of whole rows
+-- of the one below. They stay when their events are removed, so that what was proven of those is still proven.
+create table tree_hash (
+  log text collate "C" not null,
+  level bigint not null,
+  number bigint not null,
+  hashes text not null,
+  primary key (log, level, number)
 );
 
 -- A vacuum follows when a hundredth of the trail has been removed or added, not a fifth, which of a hundred million events

@@ -4,14 +4,15 @@
  * a token.
  */
 import * as v from "valibot";
-import { err, ok, type Result } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { checkType } from "../spec/rfc8725.ts";
 import { isTree, type Tree } from "./tree.ts";
 
 export const CHECKPOINT_JWT = "audit-checkpoint+jwt";
-export const CHECKPOINT_ALGORITHM = "ES256";
+/** RCPT-D-9: the key signs the checkpoint as a note, too, for which verifiers read Ed25519. */
+export const CHECKPOINT_ALGORITHM = "EdDSA";
 
 /** The state of a log: the number of its records, and the hash of the last one (hex). */
 export type LogHead = { size: number; hash: string };
@@ -30,13 +31,24 @@ export type Checkpoint = {
   timeMs: number;
   /** The state of the store's other logs at that time, by name. */
   heads: ReadonlyMap<string, LogHead>;
+  /** The id of the key and its signature over the same as a note (base64). */
+  note?: string;
 };
 
 type CheckpointFailure = { kind: "checkpoint_type_refused" | "checkpoint_malformed" };
 
 /** The claims of a checkpoint. */
-export function buildCheckpoint({ issuer, log, root, tree, hash, timeMs, heads }: Checkpoint): JsonObject {
-  return {
+export function buildCheckpoint({
+  issuer,
+  log,
+  root,
+  tree,
+  hash,
+  timeMs,
+  heads,
+  note,
+}: Checkpoint): JsonObject {
+  return defined<JsonObject>({
     iss: issuer,
     log,
     tree_size: tree.size,
@@ -47,7 +59,8 @@ export function buildCheckpoint({ issuer, log, root, tree, hash, timeMs, heads }
     heads: Object.fromEntries(
       [...heads].map(([name, head]) => [name, { tree_size: head.size, head: head.hash }]),
     ),
-  };
+    note,
+  });
 }
 
 const hash = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/));
@@ -62,6 +75,7 @@ const Claims = v.object({
   head: hash,
   time: v.pipe(v.string(), v.isoTimestamp()),
   heads: v.record(v.string(), v.object({ tree_size: size, head: hash })),
+  note: v.optional(v.string()),
 });
 
 /** Reads the claims of a checkpoint; the caller verifies the signature. */
@@ -70,18 +84,21 @@ export function readCheckpoint({ header, claims }: Jws): Result<Checkpoint, Chec
   if (!checkType(header, [CHECKPOINT_JWT]).ok) return err({ kind: "checkpoint_type_refused" });
   const parsed = v.safeParse(Claims, claims);
   if (!parsed.success) return err({ kind: "checkpoint_malformed" });
-  const { iss, log, tree_size, root, peaks, head, time, heads } = parsed.output;
+  const { iss, log, tree_size, root, peaks, head, time, heads, note } = parsed.output;
   const tree = { size: tree_size, peaks: peaks.map((peak) => Uint8Array.fromHex(peak)) };
   if (!isTree(tree)) return err({ kind: "checkpoint_malformed" });
-  return ok({
-    issuer: iss,
-    log,
-    root,
-    tree,
-    hash: head,
-    timeMs: Date.parse(time),
-    heads: new Map(
-      Object.entries(heads).map(([name, one]) => [name, { size: one.tree_size, hash: one.head }]),
-    ),
-  });
+  return ok(
+    defined<Checkpoint>({
+      issuer: iss,
+      log,
+      root,
+      tree,
+      hash: head,
+      timeMs: Date.parse(time),
+      heads: new Map(
+        Object.entries(heads).map(([name, one]) => [name, { size: one.tree_size, hash: one.head }]),
+      ),
+      note,
+    }),
+  );
 }

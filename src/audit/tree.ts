@@ -1,8 +1,7 @@
 /**
  * RFC 9162, Certificate Transparency Version 2.0: https://www.rfc-editor.org/rfc/rfc9162.html
- * Covers 2.1.1 the Merkle tree. Proofs (2.1.3, 2.1.4) are not offered, because a verifier has every record and computes
- * the whole tree. SHA-256 and the leaf hashes are arguments: the log's writer hashes its entries, each after a zero
- * byte.
+ * Covers 2.1.1 the Merkle tree, 2.1.3.1 and 2.1.4.1 what a proof is made of. SHA-256 and the leaf hashes are arguments: the
+ * log's writer hashes its entries, each after a zero byte. Their verifiers are programs that are printed.
  */
 
 export type Sha256 = (data: Uint8Array) => Uint8Array;
@@ -15,7 +14,7 @@ export const EMPTY_TREE: Tree = { size: 0, peaks: [] };
 const HASH_BYTES = 32;
 
 /** RFC9162-2.1.1-1: an inner node is hashed with its own prefix, so that it cannot be taken for an entry. */
-function hashNode(left: Uint8Array, right: Uint8Array, sha256: Sha256): Uint8Array {
+export function hashNode(left: Uint8Array, right: Uint8Array, sha256: Sha256): Uint8Array {
   const data = new Uint8Array(1 + 2 * HASH_BYTES);
   data[0] = 1;
   data.set(left, 1);
@@ -50,4 +49,44 @@ export function isTree({ size, peaks }: Tree): boolean {
   let count = 0;
   for (let rest = size; rest > 0; rest = half(rest)) if (isOdd(rest)) count++;
   return peaks.length === count && peaks.every(({ length }) => length === HASH_BYTES);
+}
+
+/** The leaves from one number to before another. */
+export type Leaves = readonly [from: number, to: number];
+
+/** RFC9162-2.1.1-2: the largest power of two below the number, of two or more. */
+export const splitOf = (size: number): number => 2 ** Math.floor(Math.log2(size - 1));
+
+/** The subtrees whose roots prove a leaf to be in a tree, from the leaf on. */
+export function inclusionOf(index: number, size: number): readonly Leaves[] {
+  const siblings: Leaves[] = [];
+  for (let [from, to] = [0, size]; to - from > 1; ) {
+    const middle = from + splitOf(to - from);
+    if (index < middle) {
+      siblings.push([middle, to]);
+      to = middle;
+    } else {
+      siblings.push([from, middle]);
+      from = middle;
+    }
+  }
+  return siblings.reverse();
+}
+
+/** The subtrees whose roots prove a tree to have grown from the one of its first `before` leaves. */
+export function consistencyOf(before: number, size: number): readonly Leaves[] {
+  const nodes: Leaves[] = [];
+  let [from, to] = [0, size];
+  while (to > before) {
+    const middle = from + splitOf(to - from);
+    if (before <= middle) {
+      nodes.push([middle, to]);
+      to = middle;
+    } else {
+      nodes.push([from, middle]);
+      from = middle;
+    }
+  }
+  // The verifier has the root of the earlier tree.
+  return from === 0 ? nodes.reverse() : [...nodes, [from, to] as const].reverse();
 }

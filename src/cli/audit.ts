@@ -6,6 +6,7 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import { onTrail } from "./audit/copy.ts";
 import { type Files, verifyExport } from "./audit/export.ts";
 import { exportTrail } from "./audit/make-export.ts";
+import { showLogKeys, showReceipts } from "./audit/receipts.ts";
 import { retireLog } from "./audit/retire.ts";
 import { SUMMARY_FORMATS, summaryAs } from "./audit/summary.ts";
 import { FORMATS, showEvents, showLineage, verifyLogs } from "./audit/trail.ts";
@@ -18,6 +19,12 @@ export function auditCommand(given: CommandArguments): Result<Command, string> {
   switch (given.form) {
     case "retire":
       return onStore(given, (admin) => retireLog(admin, name));
+    case "receipt": {
+      const [ofJob, chain, rest] = [given.has("of-job"), given.has("chain"), given.has("rest")];
+      return onStore(given, (admin) => showReceipts(admin, { id: name, ofJob, chain, rest }));
+    }
+    case "keys":
+      return onStore(given, showLogKeys);
     case "export":
       return makeExport(given, name);
     case "verify":

@@ -59,7 +59,7 @@ const FILTER_OPTIONS = Object.fromEntries(
 
 const AUDIT: CommandUsage = {
   name: "audit",
-  summary: "prints, exports and verifies the audit trail, and ends the log of an instance",
+  summary: "prints, exports, proves and verifies the audit trail, and ends the log of an instance",
   forms: {
     [`[${namesOf(FILTER_OPTIONS)} log limit jti summary format json from config]`]:
       "prints all events, or those that the options choose, oldest first",
@@ -67,6 +67,9 @@ const AUDIT: CommandUsage = {
       "writes the trail, its checkpoints, their public keys and the policies that decided into a new or empty folder, to be verified elsewhere",
     "verify [export checkpoints witness jwks policies partial json from config]":
       "verifies the hash chain of every log in the store; with --export, an export without the store",
+    "receipt ID [of-job chain rest config]":
+      "prints what proves to others that the token with this jti was issued, or the events of a job",
+    "keys [config]": "prints the key of each log, as verifiers of receipts take it",
     "retire NAME [config]":
       "ends the log of an instance that is gone for good; no instance can have this name again",
   },
@@ -86,6 +89,9 @@ const AUDIT: CommandUsage = {
     "jwks FILE":
       "the public keys of the checkpoints: jwks.json of an export, or GET /audit/checkpoints as application/json, fetched once and kept apart from the database",
     "policies FILE": "policies.ndjson of an export: the policies by which its events were decided",
+    "of-job": "the receipts of all events of the job with this id",
+    chain: "shows the chain, too: subject, actors, mode, consent, target, scope",
+    rest: "shows all else that the event says",
     partial: "the export is a part of the trail, made with --since or --until",
     "from FILE":
       "reads the trail from a copy of the database, or a standby, whose connection URL is in FILE; the look is recorded in the store of the configuration",

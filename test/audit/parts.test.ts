@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { test } from "node:test";
 import { commitTo, eventHash, saltsOf } from "../../src/adapters/audit/chain.ts";
-import { sha256 } from "../../src/adapters/audit/checkpoints.ts";
+import { sha256 } from "../../src/adapters/audit/tree-hashes.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import { GENESIS_PREV, placeEvent, sealRecord } from "../../src/audit/event.ts";
 import { leafText, splitRecord } from "../../src/audit/parts.ts";

@@ -23,7 +23,8 @@ import type { Settings } from "../../src/settings/settings.ts";
 import type { JsonObject } from "../../src/spec/rfc8259.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
 import { runCommand, spawnCommandLine } from "../support/host.ts";
-import { EVENT, exportOf, makeTrail, record, TRAIL_KEY, type Trail } from "../support/trail.ts";
+import { forget, issuing, loadVerifier } from "../support/receipts.ts";
+import { EVENT, exportOf, ISSUER, makeTrail, record, TRAIL_KEY, type Trail } from "../support/trail.ts";
 
 type Material = { events: string[]; checkpoints: string[]; witness: string[]; jwks: object; folder: string };
 
@@ -515,10 +516,11 @@ test("the command prints its result and sets its exit code", async (t) => {
 
 // --- the export of the command ----------------------------------------------------------------------------------
 
-const exportBy = ({ store }: Trail, ...words: string[]): Promise<HostRun> => {
-  const settings = { policy: { digest: "sha256:0" } } as Settings;
-  return runCommand(["audit", "export", ...words], { settings, store, encryptionKeys: [TRAIL_KEY] });
+const by = ({ store }: Trail, ...words: string[]): Promise<HostRun> => {
+  const settings = { issuer: ISSUER, policy: { digest: "sha256:0" } } as Settings;
+  return runCommand(["audit", ...words], { settings, store, encryptionKeys: [TRAIL_KEY] });
 };
+const exportBy = (trail: Trail, ...words: string[]): Promise<HostRun> => by(trail, "export", ...words);
 
 /** What `audit verify` says of a folder, with these further words. */
 const verifyFolder = (folder: string, ...words: string[]): Promise<HostRun> =>
@@ -738,4 +740,32 @@ test("an export with a missing record and very many behind it is verified", () =
   for (let seq = 1; seq <= 300_000; seq++) proof.take({ seq, ...rest });
   proof.end(0);
   assert.equal(proof.failure, "record 0 is missing");
+});
+
+test("AUDIT-D-6, RCPT-D-6 audit receipt prints what a verifier accepts with the key of the log, and records that", async (t) => {
+  const trail = await makeTrail(t);
+  const journal = await trail.journal("as-1");
+  const checkpoints = trail.checkpoints("as-1", journal);
+  await journal.record({ event: issuing("t-1") });
+  await journal.record({ event: { ...issuing("t-2"), job: { id: "job-1" } } });
+  await journal.record({ event: { ...EVENT, type: "job.ended", job: { id: "job-1" } } });
+  await checkpoints.close();
+  const receipts = (...words: string[]) => by(trail, "receipt", ...words);
+  const keys = (await by(trail, "keys")).out.split("\n").flatMap((line) => line.split(" ").slice(0, 1));
+  const key = keys.filter((one) => one.startsWith("as.example/audit/as-1+"));
+  const { verify, folder } = await loadVerifier();
+  t.after(() => forget(folder));
+  const one = await receipts("t-1");
+  assert.equal(one.code, 0, one.err);
+  assert.equal(verify(one.out, { keys: key }).token.jti, "t-1");
+  assert.ok(!one.out.includes(Buffer.from("user-t-1").toString("base64").slice(0, -4)));
+  const job = (await receipts("job-1", "--of-job", "--chain", "--rest")).out.split(/^(?=c2sp)/m);
+  const types = job.map((text) => verify(text, { keys: key }).token.type);
+  assert.deepEqual(types, ["token_exchange.delegation", "job.ended"]);
+  const none = await receipts("t-9");
+  assert.deepEqual([none.code, none.err], [1, "No event records a token with this jti: t-9.\n"]);
+  await journal.record({ event: issuing("t-3") });
+  assert.match((await receipts("t-3")).err, /No checkpoint covers event \d of as-1 yet/);
+  const looks = (await exportOf(trail.store)).map((body) => JSON.parse(body).detail?.command);
+  assert.equal(looks.filter((command) => command === "audit receipt").length, 4);
 });

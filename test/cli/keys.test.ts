@@ -147,8 +147,8 @@ async function recorded(type: string): Promise<Record<string, Record<string, unk
 test("keys list prints each key with its state and its next change", async () => {
   const all = await listed();
   assert.deepEqual(all.map(({ purpose, state, alg }) => `${purpose} ${state} ${alg}`).sort(), [
-    "checkpoint active ES256",
-    "checkpoint announced ES256",
+    "checkpoint active EdDSA",
+    "checkpoint announced EdDSA",
     "token active ES256",
     "token announced ES256",
   ]);

@@ -518,7 +518,7 @@ test("KEYS-D-1, PROD-6.3-3 checkpoints are returned with their public keys, whic
     Buffer.from(String(first?.checkpoint).split(".")[0] ?? "", "base64url").toString(),
   );
   const { kid, ...rest } = header;
-  assert.deepEqual(rest, { alg: "ES256", typ: "audit-checkpoint+jwt" });
+  assert.deepEqual(rest, { alg: "EdDSA", typ: "audit-checkpoint+jwt" });
   assert.ok(keys.some((key) => key.kid === kid));
 });
 

@@ -536,6 +536,8 @@ test("each program of the page is one of these", () => {
     "offline.py",
     "plan.py",
     "plan.ts",
+    "receipt.py",
+    "receipt.ts",
     "told-api.ts",
     "told.py",
     "told.ts",

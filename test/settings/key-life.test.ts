@@ -155,9 +155,9 @@ test("only what targets and partners need is in use, beside the key of checkpoin
     );
   };
   const [own] = [apiTarget(issuer)];
-  assert.deepEqual(usesOf(), ["checkpoint ES256", "token ES256"]);
+  assert.deepEqual(usesOf(), ["checkpoint EdDSA", "token ES256"]);
   assert.deepEqual(usesOf({ ...own, names: ["https://api.example"], alg: "RS256" }), [
-    "checkpoint ES256",
+    "checkpoint EdDSA",
     "token RS256",
     "token ES256",
   ]);

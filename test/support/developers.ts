@@ -22,6 +22,7 @@ export function programs(): Map<string, string> {
     "http/signals",
     "people/README",
     "policy/details",
+    "audit/proofs",
   ];
   return programsOn(pages, "ts|python");
 }

@@ -59,7 +59,7 @@ export async function makeTrail(t: TestContext, file?: string): Promise<Trail> {
       monotonicMs += ms;
     },
   };
-  const signer = await openSigner(store, TRAIL_KEY, ["ES256"], clock, "checkpoint");
+  const signer = await openSigner(store, TRAIL_KEY, ["EdDSA"], clock, "checkpoint");
   const timers = makeTimers();
   const faults: string[] = [];
   const onFault = (words: string): void => void faults.push(words);

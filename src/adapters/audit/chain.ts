@@ -68,6 +68,12 @@ export function hashRead(body: string, record: JsonObject): string {
 const HASH = /^[0-9a-f]{64}$/;
 const SECRET = /^[\w-]{21}[AQgw]$/;
 
+/** A stored record of version 2, of which a receipt can be made. */
+export function readSealed(body: string): (JsonObject & Sealable) | undefined {
+  const read = parseJson(body, CLAIMS_DEPTH_MAX);
+  return read.ok && isJsonObject(read.value) && isSealed(read.value) ? read.value : undefined;
+}
+
 /** Hash and secret have one spelling each, because they are hashed as bytes. */
 const isSealed = (record: JsonObject): record is JsonObject & Sealable =>
   record.v === RECORD_VERSION &&

@@ -3,7 +3,6 @@
  * number of records or seconds its root is signed, recorded, stored and sent to the witness. A log that does not match
  * its last checkpoint gets no further one.
  */
-import { hash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import {
   buildCheckpoint,
@@ -14,18 +13,28 @@ import {
   readCheckpoint,
 } from "../../audit/checkpoint.ts";
 import type { AuditEvent } from "../../audit/event.ts";
-import { appendLeaf, EMPTY_TREE, rootOf, type Sha256, type Tree } from "../../audit/tree.ts";
+import { KEY_ID_BYTES, keyIdInput, noteText, originOf, signatureOf } from "../../audit/note.ts";
+import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from "../../audit/tree.ts";
 import { CHECKPOINT_HEADS_MAX } from "../../limits/audit.ts";
-import type { Clock, Signer, Timers, Verifier } from "../../ports.ts";
+import type { Clock, Signer, SigningKey, Timers, Verifier } from "../../ports.ts";
 import type { CheckpointRow } from "../../records.ts";
 import { defined } from "../../result.ts";
 import { parseJws } from "../../spec/rfc7515.ts";
+import type { Jwk } from "../../spec/rfc7517.ts";
 import type { Head, Store } from "../store/store.ts";
 import { checkRecord } from "./chain.ts";
 import type { OpenJournal } from "./journal.ts";
+import { sha256, TreeHashes } from "./tree-hashes.ts";
 import type { Witness } from "./witness.ts";
 
-export const sha256: Sha256 = (data) => hash("sha256", data, "buffer");
+/** NOTE-sig-2: the id by which a verifier knows a key of ours under the name of a log. */
+export const keyIdOf = (origin: string, key: Jwk | undefined): Uint8Array =>
+  sha256(keyIdInput(origin, rawKeyOf(key))).subarray(0, KEY_ID_BYTES);
+
+export function rawKeyOf(key: Jwk | undefined): Uint8Array {
+  if (key?.kty !== "OKP") throw new Error("a checkpoint is signed with a key of Ed25519");
+  return Uint8Array.fromBase64(key.x, { alphabet: "base64url" });
+}
 
 export type CheckpointOptions = {
   log: string;
@@ -53,7 +62,7 @@ type WitnessState = { works: boolean; ageSeconds?: number };
 /** Reads a stored checkpoint, if its signature is ours; write access to the store is not enough to forge one. */
 export async function readOwnCheckpoint(
   row: CheckpointRow,
-  signer: Signer,
+  signer: Pick<Signer, "own">,
   verifier: Verifier,
 ): Promise<Checkpoint | undefined> {
   const jws = parseJws(row.jws);
@@ -320,7 +329,9 @@ class Checkpoints {
       heads: new Map(others.map(({ log: name, seq, hash }) => [name, { size: seq + 1, hash }])),
     };
     const key = await signer.current(CHECKPOINT_ALGORITHM);
-    const jws = await signer.sign(key, CHECKPOINT_JWT, JSON.stringify(buildCheckpoint(checkpoint)));
+    const note = await this.#signNote(key, checkpoint);
+    const claims = buildCheckpoint({ ...checkpoint, note });
+    const jws = await signer.sign(key, CHECKPOINT_JWT, JSON.stringify(claims));
     const treeSize = checkpoint.tree.size;
     this.#signed = treeSize;
     await journal.record({
@@ -335,6 +346,18 @@ class Checkpoints {
     this.#covered = treeSize;
     this.#seen = new Map([...seen, ...checkpoint.heads]);
     this.#delivery.offer(jws);
+    await new TreeHashes(store.audit, log).keep(treeSize);
+  }
+
+  /** RCPT-D-2, RCPT-D-9: both forms are of one tree, and are written as one; a JWS is one line, and a note is not. */
+  async #signNote(key: SigningKey, { issuer, log, tree, root }: Checkpoint): Promise<string> {
+    const { signer } = this.#options;
+    const origin = originOf(issuer, log);
+    const text = noteText(origin, tree.size, Uint8Array.fromHex(root));
+    return signatureOf(
+      keyIdOf(origin, signer.own({ ...key, members: {} })),
+      await signer.signText(key, text),
+    );
   }
 }
 

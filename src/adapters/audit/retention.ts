@@ -15,6 +15,7 @@ import { readOwnCheckpoint } from "./checkpoints.ts";
 import type { OpenJournal } from "./journal.ts";
 import { type EndOptions, endPendingConsents } from "./pending-ends.ts";
 import { removePolicies } from "./policy-archive.ts";
+import { TreeHashes } from "./tree-hashes.ts";
 
 export type RetentionOptions = EndOptions & {
   store: Pick<
@@ -105,6 +106,8 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
       event: { type: "log.pruned", outcome: "allow", reason: "retention", detail: { below } },
     });
     for (const one of beginnings) {
+      // RCPT-D-4: the hashes of what is removed stay.
+      if (one.from < one.below) await new TreeHashes(store.audit, one.log).keep(one.below, true);
       await removePaced(store, closing, (limit) => store.audit.prune(one.log, one.below, limit));
     }
     await removePolicies(store, closing);

@@ -56,6 +56,7 @@ export function makeSigner(keys: () => readonly OpenedKey[], renew: () => Promis
         (signature) => `${signingInput}.${encodeBase64url(signature)}`,
       );
     },
+    signText: (key, text) => opened(key).hand(text),
     published: () => keys().map(({ published }) => published),
     own({ kid, alg }) {
       // An announced key counts too, because another instance may know before this one that it signs.

@@ -29,7 +29,7 @@ import {
   tableOf,
 } from "./columns.ts";
 import type { ArchivedPolicy, KeyRow, PolledRow, SecretClient, StoredEvent } from "./store.ts";
-import type { Segment, StoredSegment } from "./trail.ts";
+import type { Segment, StoredSegment, TreeRow } from "./trail.ts";
 
 export const EVENT = tableOf<StoredEvent>()("event", {
   log: asText("log"),
@@ -60,6 +60,13 @@ export const CHECKPOINT = tableOf<CheckpointRow>()("checkpoint", {
   tree_size: asInteger("treeSize"),
   time_ms: asInteger("timeMs"),
   jws: asText("jws"),
+});
+
+export const TREE_HASH = tableOf<TreeRow>()("tree_hash", {
+  log: asText("log"),
+  level: asInteger("level"),
+  number: asInteger("number"),
+  hashes: asText("hashes"),
 });
 
 export const TOKEN = tableOf<TokenRecord>()("token", {

@@ -6,7 +6,7 @@ import { fromRow, type RowOf, toRow } from "./columns.ts";
 import { type Engine, readRecords, type Values } from "./engine.ts";
 import { type AuditRow, fromAuditRow } from "./rows.ts";
 import type { TrailRows } from "./search.ts";
-import { CHECKPOINT, SEGMENT, STORED_SEGMENT } from "./tables.ts";
+import { CHECKPOINT, SEGMENT, STORED_SEGMENT, TREE_HASH } from "./tables.ts";
 import type { AuditRows, TrailIndex } from "./trail.ts";
 
 /** The statements that differ between the two databases. */
@@ -139,7 +139,7 @@ function segmentsOn({ rows, among }: Engine): TrailRows["segments"] {
 export function trailIndex(
   engine: Engine,
   { first, add }: TrailDialect,
-): TrailIndex & Pick<AuditRows, "prune" | "checkpoint"> {
+): TrailIndex & Pick<AuditRows, "prune" | "checkpoint" | "hashes" | "treeRow" | "keepTreeRow"> {
   const { rows, remove: removeNow, among } = engine;
   /**
    * Other work comes after each, because SQLite holds the event loop for each of them, and may synchronise the disk.
@@ -182,6 +182,7 @@ export function trailIndex(
       );
       return row?.to_seq ?? -1;
     },
+    ...treeRows(engine),
     checkpoint: async (log, at) => {
       const last = "from checkpoint where log = :log and time_ms <= :at order by tree_size desc limit 1";
       return (await readRecords(engine)(CHECKPOINT, last, { log, at }))[0];
@@ -201,6 +202,36 @@ export function trailIndex(
       );
       if (segments.length > 0) await removeSegments(segments.map(({ id }) => id));
       return gone;
+    },
+  };
+}
+
+/** The hashes of the trees, in both stores. */
+function treeRows(engine: Engine): Pick<AuditRows, "hashes" | "treeRow" | "keepTreeRow"> {
+  const { rows, change } = engine;
+  const read = readRecords(engine);
+  return {
+    hashes: async (log, from, to) => {
+      const found = await rows<{ hash: string }>(
+        "select hash from event where log = :log and seq >= :from and seq < :to order by seq",
+        { log, from, to },
+      );
+      return found.map(({ hash }) => hash);
+    },
+    treeRow: async (log, level, number) => {
+      const which = number === undefined ? "order by number desc limit 1" : "and number = :number";
+      const values = number === undefined ? { log, level } : { log, level, number };
+      return (
+        await read(TREE_HASH, `from tree_hash where log = :log and level = :level ${which}`, values)
+      )[0];
+    },
+    keepTreeRow: async (row) => {
+      await change(
+        `insert into tree_hash as t (log, level, number, hashes) values (:log, :level, :number, :hashes)
+         on conflict (log, level, number) do update set hashes = excluded.hashes
+         where length(t.hashes) < length(excluded.hashes)`,
+        toRow(TREE_HASH.columns, row),
+      );
     },
   };
 }

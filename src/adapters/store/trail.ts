@@ -23,10 +23,19 @@ export interface TrailIndex {
   addSegment(segment: Segment, lists: readonly TermList[], subjects: readonly number[]): Promise<void>;
 }
 
+/** Hashes of one level of the tree of a log, at most 256, as base64. */
+export type TreeRow = { log: string; level: number; number: number; hashes: string };
+
 /** The audit trail and its retention. Rows are removed in small batches, which any instance may do at any time. */
 export interface AuditRows extends AuditTrail, TrailIndex {
   /** Finds the largest checkpoint of a log that was signed at `atMostMs` or earlier. */
   checkpoint(log: string, atMostMs: number): Promise<CheckpointRow | undefined>;
+  /** The hashes (hex) of the events of a log from one number to before another, of those that are there. */
+  hashes(log: string, fromSeq: number, toSeq: number): Promise<readonly string[]>;
+  /** RCPT-D-4: the row of the tree's hashes with the largest number of this level, or with this number. */
+  treeRow(log: string, level: number, number?: number): Promise<TreeRow | undefined>;
+  /** Adds a row, or brings a shorter one up to it. */
+  keepTreeRow(row: TreeRow): Promise<void>;
   /**
    * Removes at most `limit` of the oldest events below `belowSeq`, with their segments; returns the number of events.
    */

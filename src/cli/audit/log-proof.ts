@@ -1,5 +1,5 @@
 /** The proof of one log of an export: its chain and its tree, compared with the checkpoints that cover it (RFC 9162 2.1). */
-import { sha256 } from "../../adapters/audit/checkpoints.ts";
+import { sha256 } from "../../adapters/audit/tree-hashes.ts";
 import type { Checkpoint, LogHead } from "../../audit/checkpoint.ts";
 import { GENESIS_PREV } from "../../audit/event.ts";
 import { appendLeaf, EMPTY_TREE, rootOf, type Tree } from "../../audit/tree.ts";

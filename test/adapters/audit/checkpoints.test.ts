@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readOwnCheckpoint, sha256 } from "../../../src/adapters/audit/checkpoints.ts";
+import { readOwnCheckpoint } from "../../../src/adapters/audit/checkpoints.ts";
 import type { JournalEntry, OpenJournal } from "../../../src/adapters/audit/journal.ts";
 import { startPolicyArchive } from "../../../src/adapters/audit/policy-archive.ts";
 import { startRetention } from "../../../src/adapters/audit/retention.ts";
+import { sha256, TreeHashes } from "../../../src/adapters/audit/tree-hashes.ts";
 import { openWitness, type Witness } from "../../../src/adapters/audit/witness.ts";
 import { hash } from "../../../src/adapters/crypto/hash.ts";
 import { verifier } from "../../../src/adapters/crypto/verifier.ts";
@@ -90,7 +91,7 @@ test("a checkpoint has its own typ, and a key that signs nothing else and is not
   const jws = parseJws(row?.jws ?? "");
   assert.ok(jws.ok);
   const { header } = jws.value;
-  assert.deepEqual([header.typ, header.alg], ["audit-checkpoint+jwt", "ES256"]);
+  assert.deepEqual([header.typ, header.alg], ["audit-checkpoint+jwt", "EdDSA"]);
   const tokens = await openSigner(trail.store, new Uint8Array(32).fill(7), ["ES256"], trail.clock);
   const kids = (signer: typeof tokens) => signer.published().map(({ kid }) => kid);
   assert.ok(kids(trail.signer).includes(header.kid));
@@ -446,7 +447,7 @@ test("only records that are older than the retention and covered by a checkpoint
   assert.deepEqual(await seqs("as-1"), [5, 6, 7, 8, 9]);
 });
 
-test("a pruned log continues, and so do its checkpoints", async (t) => {
+test("RCPT-D-4 a pruned log continues, and so do its checkpoints and its tree", async (t) => {
   const { trail, retention, journal, checkpoints } = await makeOld(t);
   trail.clock.set(trail.clock.nowMs() + 11 * DAY_MS);
   await retention.run();
@@ -458,6 +459,10 @@ test("a pruned log continues, and so do its checkpoints", async (t) => {
   await kept.close();
   assert.deepEqual(trail.faults, []);
   assert.deepEqual(await sizesOf(trail), [6, 13, 15]);
+  const { store, signer } = trail;
+  const row = await store.audit.checkpoint("as-1", Number.MAX_SAFE_INTEGER);
+  const last = row && (await readOwnCheckpoint(row, signer, verifier));
+  assert.equal((await new TreeHashes(store.audit, "as-1").root([0, 15])).toHex(), last?.root);
 });
 
 test("several instances prune at the same time without conflict", async (t) => {

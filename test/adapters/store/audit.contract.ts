@@ -364,6 +364,23 @@ export function testAuditRows({ name, create }: Harness): void {
     ]);
   });
 
+  check(
+    "RCPT-D-4 a row of a tree's hashes grows, and never shrinks; those of events are read in order",
+    async ({ audit, ...store }) => {
+      await write({ audit, ...store }, ["a", 0, 20]);
+      await write({ audit, ...store }, ["a", 1, 10]);
+      assert.deepEqual(await audit.hashes("a", 0, 9), ["a0", "a1"]);
+      assert.deepEqual(await audit.hashes("a", 1, 2), ["a1"]);
+      const row = { log: "a", level: 0, number: 1, hashes: "AAAA" };
+      const longer = { ...row, hashes: "BBBBBBBB" };
+      for (const one of [{ ...row, number: 0 }, row, longer, row]) await audit.keepTreeRow(one);
+      assert.deepEqual(await audit.treeRow("a", 0), longer);
+      assert.deepEqual(await audit.treeRow("a", 0, 0), { ...row, number: 0 });
+      assert.equal(await audit.treeRow("a", 1), undefined);
+      assert.equal(await audit.treeRow("b", 0), undefined);
+    },
+  );
+
   check("stores checkpoints with their events and returns them by log and size", async (store) => {
     const row = (log: string, treeSize: number) => ({
       log,

@@ -14,6 +14,7 @@ export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   event_segment_subject: KEPT,
   event_subject_range: ["select", "insert", "update"],
   checkpoint: ["select", "insert"],
+  tree_hash: ["select", "insert", "update"],
   consent: ["select", "insert", "update"],
   token: CHANGED,
   ending: CHANGED,
