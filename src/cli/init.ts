@@ -12,7 +12,6 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import { type Command, onFiles, type Terminal } from "./command.ts";
 import { flagsFor } from "./flags.ts";
 import { APP_REDIRECT, type Places, type Planned, PROVIDER, plan } from "./init/configuration.ts";
-import { takeDatabase } from "./init/database.ts";
 import { configurationsOf, readInstances, unitsOf } from "./init/instances.ts";
 import { openTerminal } from "./init/prompt.ts";
 import { type FoundProvider, findProvider, type ToldProvider } from "./init/provider.ts";
@@ -247,4 +246,29 @@ function firstPage(issuer: string): string {
     code_challenge_method: "S256",
   });
   return `${issuer}/authorize?${query}`;
+}
+
+const AUTHORITY = "database-ca.pem";
+
+/**
+ * The file of the URL as the configuration names it. A URL without `sslrootcert` stays in its file, which another
+ * program may renew.
+ */
+function takeDatabase(
+  store: string | undefined,
+  folder: string,
+): { store: string; files: readonly (readonly [name: string, content: string])[] } {
+  if (store === undefined || store === "sqlite") return { store: "sqlite", files: [] };
+  const url = readNamed(store);
+  const named = new URLSearchParams(url.trim().split("?")[1]).get("sslrootcert");
+  if (named === null || named === "system") return { store, files: [] };
+  const authority = readNamed(resolve(dirname(store), named));
+  const copied = url.replace(/([?&]sslrootcert=)[^&\s]*/, `$1${AUTHORITY}`);
+  return {
+    store: join(folder, "keys/database-url"),
+    files: [
+      [AUTHORITY, authority],
+      ["keys/database-url", copied],
+    ],
+  };
 }

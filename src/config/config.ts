@@ -6,7 +6,9 @@ import { dirname, resolve } from "node:path";
 import * as v from "valibot";
 import { DRAIN_SECONDS } from "../limits/process.ts";
 import { describeIssue, isUnknownName } from "../policy/messages.ts";
+import { nearest } from "../policy/nearest.ts";
 import { defined, err, ok, type Result } from "../result.ts";
+import { membersOf } from "../setting.ts";
 import { compileAgents } from "../settings/agents.ts";
 import type { DocumentSettings } from "../settings/client-metadata.ts";
 import { PROXY_FORMS } from "../settings/proxy-forms.ts";
@@ -29,7 +31,6 @@ import { readJsonFile } from "./json-file.ts";
 import { readEncryptionKey, readKeySchedule, readKeyService, readOtherEncryptionKey } from "./keys.ts";
 import { sharedPorts, whyNotShared } from "./listeners.ts";
 import { makeLogoReader } from "./logos.ts";
-import { meantBy } from "./misspelt.ts";
 import { readPolicy } from "./policy.ts";
 import { makeBlindReader, makeReader, type Reader } from "./reader.ts";
 import { readDocuments, readOrigins, readRegistrationSettings } from "./registration.ts";
@@ -356,4 +357,20 @@ function byVoucher(clients: ReadonlyMap<string, Client>): ReadonlyMap<string, re
   });
   const grouped = Map.groupBy(pairs, ({ issuer }) => issuer);
   return new Map([...grouped].map(([issuer, found]) => [issuer, found.map(({ client }) => client)]));
+}
+
+/** The path of the member that an unknown one is like, if there is one. */
+function meantBy(issue: v.BaseIssue<unknown>): string | undefined {
+  if (!isUnknownName(issue)) return undefined;
+  const names = (issue.path ?? []).map(({ key }) => String(key));
+  const [name = ""] = names.splice(-1);
+  const beside = membersOf(ConfigFile).flatMap(({ path }) => {
+    const parts = path.split(".");
+    const [last = ""] = parts.splice(-1);
+    const isBeside =
+      parts.length === names.length && parts.every((one, at) => one === "*" || one === names[at]);
+    return isBeside ? [last] : [];
+  });
+  const found = nearest(name, beside);
+  return found === undefined ? undefined : [...names, found].join(".");
 }

@@ -3,11 +3,12 @@
  * looked at every few seconds. Either is taken as one step or not at all.
  */
 import { type Config, loadConfig } from "../config/config.ts";
+import { ConfigFile } from "../config/schema.ts";
 import { digestsOf, type FileDigests, isSame } from "../config/watched.ts";
 import { FILES_LOOK_MS } from "../limits/process.ts";
 import { defined, type Result } from "../result.ts";
+import { membersOf } from "../setting.ts";
 import type { Settings } from "../settings/settings.ts";
-import { changedSettings } from "./changed-settings.ts";
 import type { InForce } from "./in-force.ts";
 import type { Listeners } from "./listeners.ts";
 import type { Log } from "./log.ts";
@@ -138,3 +139,23 @@ function tellRestarts(log: Log, started: Config["fixed"], next: Config["fixed"])
 export const tellWarnings = (log: Log, { warnings }: Pick<Config, "warnings">): void => {
   for (const message of warnings) log.tell({ level: "warning", event: "config_warning", message });
 };
+
+type Fixed = Config["fixed"];
+
+/** Their members in the schema say so; they stand at the same paths in Config["fixed"]. */
+const OF_START = new Set(membersOf(ConfigFile).flatMap(({ path, ofStart }) => (ofStart ? [path] : [])));
+
+/** The parts of a database URL besides its server. */
+const BESIDE: Readonly<Record<string, readonly string[]>> = {
+  "store.postgres": ["store.socketFolder", "store.hosts", "store.tls"],
+};
+
+/** Settings are compared by value; a section that came or went is named by each of its members. */
+export function changedSettings(inForce: Fixed, next: Fixed): readonly string[] {
+  const differs = (path: string): boolean =>
+    JSON.stringify(valueAt(inForce, path)) !== JSON.stringify(valueAt(next, path));
+  return [...OF_START].filter((path) => [path, ...(BESIDE[path] ?? [])].some(differs));
+}
+
+const valueAt = (from: unknown, path: string): unknown =>
+  path.split(".").reduce((value, name) => Object(value)[name], from);

@@ -16,7 +16,7 @@ import { assertionAudiences, TOKEN_PATH } from "../../src/settings/audiences.ts"
 import type { Json } from "../../src/spec/rfc8259.ts";
 import { ASSERTION_ALGORITHMS } from "../../src/spec/rfc8725.ts";
 import { canonicalize } from "../../src/spec/rfc8785.ts";
-import { changedSettings } from "../../src/start/changed-settings.ts";
+import { changedSettings } from "../../src/start/reload.ts";
 import { prng } from "../support/prng.ts";
 
 const ISSUER = "https://as.example";

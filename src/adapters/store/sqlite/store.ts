@@ -2,7 +2,7 @@
  * The embedded store on node:sqlite: one file, one synchronous transaction for each batch, on disk before the caller is
  * answered (AUDIT-D-1). append.ts writes, clients.ts and audit.ts read their parts.
  */
-import { existsSync } from "node:fs";
+import { closeSync, existsSync, openSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { SLICE_MS, STORE_WAL_BYTES_MAX } from "../../../limits/store.ts";
 import { StoreUnavailable } from "../../../ports.ts";
@@ -21,7 +21,6 @@ import { sharedRows } from "../shared-rows.ts";
 import { NO_DATABASE, type OpenOptions, type Store } from "../store.ts";
 import { appendOn } from "./append.ts";
 import { sqliteAuditRows } from "./audit.ts";
-import { sqliteCopies } from "./copies.ts";
 import { type Database, DURABLE, openDatabase } from "./database.ts";
 import { sqliteEngine } from "./engine.ts";
 import { sqliteNames } from "./instance-names.ts";
@@ -116,3 +115,29 @@ export const EXPIRED = `(kind, key) in (
   )
   select s.kind, s.key from name n cross join short_lived s indexed by short_lived_by_expiry
   where s.kind = n.kind and s.expires_at < :before limit :limit)`;
+
+const sqliteCopies = ({ db, run }: Database): Required<Pick<Store, "copyTo">> => ({
+  async copyTo(file, atMs) {
+    // The file is made here, because SQLite would make one that others can read; it fills an empty file.
+    closeSync(openSync(file, "wx", 0o600));
+    try {
+      await run(() => db.prepare("vacuum into ?").run(file));
+      markCopy(file, atMs);
+    } catch (fault) {
+      rmSync(file, { force: true });
+      throw fault;
+    }
+  },
+});
+
+/**
+ * Marks the copy, whose pages are checked before, because a copy that cannot be read is none. It is durable when this
+ * returns.
+ */
+function markCopy(file: string, atMs: number): void {
+  using copy = new DatabaseSync(file);
+  const found = copy.prepare("pragma integrity_check(1)").get()?.integrity_check;
+  if (found !== "ok") throw new StoreUnavailable(`${file}: the copy is damaged (${String(found)})`);
+  copy.exec("pragma synchronous = full");
+  copy.prepare("replace into restored (id, marked_at_ms) values (1, ?)").run(atMs);
+}
