@@ -336,6 +336,15 @@ test("PROD-2.6-1 a question that does not say the type of its subject token mean
   assert.equal(refused.ok ? "" : refused.error.reason, "subject_subject_disabled");
 });
 
+test("IDJAG-9.4-1 a question about a grant of ours is refused as that grant is", async (t) => {
+  const { ports } = await openFlow(t, CONFIGURATION, {});
+  for (const grantProfile of ["jwt", "id-jag"]) {
+    const question = { grantClaims: { iss: ISSUER }, grantProfile };
+    const refused = await readQuestion(ports, questionOf("desk", { form: {}, question }));
+    assert.equal(refused.ok ? "" : refused.error.reason, "grant_self_issued");
+  }
+});
+
 test("PROD-2.6-1 an explanation is recorded with the user that the question names, by whichever of its claims", async (t) => {
   const { ports } = await openFlow(t, CONFIGURATION, {});
   const user = { iss: PARTNER, sub: "u-1" };

@@ -203,11 +203,6 @@ const distinguished: readonly (readonly [string, string, unknown])[] = [
   ["a backslash at the end", "CN=a\\", undefined],
   ["an escaped letter", "CN=\\z", undefined],
   ["octets that are not UTF-8", "CN=\\C3", undefined],
-  ["a NUL", "CN=a\0b", undefined],
-  ["an escaped NUL", "CN=a\\00b", undefined],
-  ["a line feed", "CN=a\nb", undefined],
-  ["an invisible character", "CN=a\u200bb", undefined],
-  ["a direction override", "CN=a\u202eb", undefined],
   ["a repeated type in one RDN", "CN=a+CN=b", undefined],
   ["a repeated type in one RDN, once by its OID", "CN=a+2.5.4.3=b", undefined],
 ];
@@ -217,6 +212,11 @@ for (const [what, value, want] of distinguished) {
     assert.deepEqual(parseDistinguishedName(value), want);
   });
 }
+
+test("RFC8705-7.5-3 a name with a NUL, a line feed, an invisible character or a direction override is refused", () => {
+  for (const sign of ["\0", "\\00", "\n", "\u200b", "\u202e"])
+    assert.equal(parseDistinguishedName(`CN=a${sign}b`), undefined, JSON.stringify(sign));
+});
 
 test("RFC8705-2.1.2-2 parsing random text never throws", () => {
   const random = prng(4514);

@@ -23,6 +23,7 @@ import { claimsOf, type Service } from "../../support/world.ts";
 
 let provider: TestProvider;
 let service: Service;
+const SECOND_REDIRECT = "https://app.example/second";
 const OTHER = "other-app";
 const OTHER_SECRET = "another secret of more than thirty-two characters, 987654";
 
@@ -34,6 +35,7 @@ before(async () => {
       ...base,
       clients: {
         ...base.clients,
+        [PRIVATE]: { ...base.clients[PRIVATE], redirectUris: [SECOND_REDIRECT, WEB_REDIRECT] },
         [OTHER]: { method: "client_secret_basic", secrets: [OTHER_SECRET], redirectUris: [WEB_REDIRECT] },
         reader: { method: "client_secret_basic", secrets: [`reader ${OTHER_SECRET}`] },
       },
@@ -107,6 +109,11 @@ const spoiled = [
   [
     "RFC6749-4.1.3-1, RFC6749-4.1.3-7, RFC6749-10.6-1, RFC9700-4.5.3-1 another redirect URI",
     { redirect_uri: `${WEB_REDIRECT}?` },
+    "invalid_grant",
+  ],
+  [
+    "RFC6749-4.1.2-5 a redirect URI that its client has too",
+    { redirect_uri: SECOND_REDIRECT },
     "invalid_grant",
   ],
   [

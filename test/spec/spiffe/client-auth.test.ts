@@ -77,7 +77,13 @@ const cases: Case[] = [
     false,
     "workload_not_admitted",
   ],
-  ["SPCA-5-2 every workload is refused if none is admitted", planner, "none", false, "workload_not_admitted"],
+  [
+    "SPCA-3.1-8, SPCA-5-2 every workload is refused if none is admitted",
+    planner,
+    "none",
+    false,
+    "workload_not_admitted",
+  ],
   ["SPCA-5-2 an empty list is treated as none admitted", planner, [], false, "workload_not_admitted"],
 ];
 
