@@ -25,6 +25,8 @@ type Row = {
   chain: "grows" | "kept" | "hidden" | "none";
   /** How a user is asked for a consent that alone is missing: by a link where the rule says so, or by the next request. */
   asks: "by_link" | "by_request" | "never";
+  /** TXN-D-12: what it issues is used inside one trust domain, and nowhere else. */
+  staysInside?: true;
   /** The events of a request that gets a token, and of one that gets none. */
   issued: `${string}.${string}`;
   denied: `${string}.${string}`;
@@ -53,6 +55,16 @@ export const MODES = {
     chain: "hidden",
     asks: "never",
     issued: "token_exchange.impersonation",
+    denied: "token_exchange.denied",
+  },
+  // TXN-D-7: its requester is named beside the actors and becomes none of them.
+  transaction: {
+    grantType: TOKEN_EXCHANGE,
+    brings: "subject_token",
+    chain: "kept",
+    asks: "never",
+    staysInside: true,
+    issued: "token_exchange.transaction",
     denied: "token_exchange.denied",
   },
   redemption: {
@@ -91,6 +103,8 @@ export const MACHINE_GRANT_TYPES: readonly string[] = [
 export const USER_GRANT_TYPES: readonly string[] = [AUTHORIZATION_CODE, REFRESH_TOKEN];
 
 export const exchanges = (mode: Mode): boolean => MODES[mode].brings === "subject_token";
+
+export const staysInside = (mode: Mode): boolean => "staysInside" in MODES[mode];
 
 export const redeems = (mode: Mode): boolean =>
   MODES[mode].brings === "grant" || MODES[mode].brings === "code";

@@ -25,6 +25,7 @@ const WORDS: ReadonlyMap<string, readonly string[]> = new Map([
   ["a grant across domains", ["no grants for partners", "no identity assertions are taken"]],
   ["authorization details", ["`authorization_details` is not offered"]],
   ["agents of other platforms", ["workload federation is not offered"]],
+  ["a transaction token", ["transaction tokens are not offered"]],
   ["signals", ["no security event tokens", "security events of the option"]],
 ]);
 

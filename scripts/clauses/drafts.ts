@@ -37,7 +37,7 @@ export const DRAFTS: readonly Draft[] = [
   { name: "draft-ietf-oauth-attestation-based-client-auth", seen: "11", row: "CHG-D-10" },
   { name: "draft-ietf-oauth-rar-metadata-remediation", seen: "00", row: "CHG-D-14" },
   { name: "draft-ietf-oauth-status-list", seen: "21", row: "CHG-D-15" },
-  { name: "draft-ietf-oauth-transaction-tokens", seen: "11", row: "CHG-D-9" },
+  { name: "draft-ietf-oauth-transaction-tokens", pin: "10", seen: "11, its title", row: "CHG-D-3" },
   { name: "draft-ietf-wimse-http-signature", seen: "08", row: "CHG-D-10" },
   { name: "draft-ietf-wimse-workload-creds", seen: "02", row: "CHG-D-10" },
   { name: "draft-ietf-wimse-wpt", seen: "02", row: "CHG-D-10" },

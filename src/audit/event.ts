@@ -38,6 +38,7 @@ export const EVENT_TYPES = [
   "token.revocation_denied",
   "token_exchange.delegation",
   "token_exchange.impersonation",
+  "token_exchange.transaction",
   "token_exchange.denied",
   "token.introspected",
   "deferral.opened",
@@ -97,6 +98,8 @@ export type AuditedToken = {
   client_id?: string;
   /** The key that it is bound to. */
   cnf?: BoundTo;
+  /** The transaction of a transaction token (TXN-D-14). */
+  txn?: string;
   /** SHA-256 of the signing input (base64url), which does not change with the encoding of the signature. */
   fingerprint: string;
 };
@@ -186,6 +189,8 @@ export type SubjectFacts = {
   issuer?: string;
   may_act?: JsonObject | null;
   origin?: { iss: string; sub: string };
+  /** TXN-D-10: how often a transaction token was replaced before. */
+  replaced?: number;
   scope?: string;
   since?: number;
   type?: string;
@@ -288,6 +293,10 @@ export type AuditEvent = {
     cnf?: Confirmation;
     /** `jti` of the tokens of ours from which this one was exchanged, nearest first (AUDIT-D-5). */
     parent_jti: readonly string[];
+    /** TXN-D-14: the transaction. */
+    txn?: string;
+    /** TXN-D-8, TXN-15.1-1: the names of what a transaction token states as claimed and as verified, and of what was left out. */
+    context?: { claimed: readonly string[]; dropped: readonly string[]; verified: readonly string[] };
   };
   error?: { error: string; status: number };
   facts?: DecisionFacts;

@@ -75,6 +75,10 @@ export const FILTERS: Readonly<Record<string, FilterRow>> = {
     terms: term("target"),
   },
   job: { option: option("job", "ID", "the events of one job"), terms: term("job") },
+  txn: {
+    option: option("transaction", "TXN", "the events of one transaction, by its txn"),
+    terms: term("transaction"),
+  },
   rule: { option: option("rule", "ID", "the events that one rule decided"), terms: term("rule") },
   outcome: {
     option: option("outcome", "OUTCOME", "allow, deny or error"),

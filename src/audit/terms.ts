@@ -27,7 +27,9 @@ export type TermName =
   /** `jti` of the tokens of ours from which the issued one was exchanged, and the id of the user's click. */
   | "ancestor"
   /** The id of a job of ours. */
-  | "job";
+  | "job"
+  /** `txn` of the transaction token that was issued, or replaced. */
+  | "transaction";
 
 export type Term = { name: TermName; value: string };
 
@@ -74,6 +76,8 @@ export function termsOf(event: AuditEvent): readonly Term[] {
   for (const jti of granted?.parent_jti ?? []) add(terms, "ancestor", jti);
   add(terms, "ancestor", event.grant?.id);
   if (event.job?.iss === undefined) add(terms, "job", event.job?.id);
+  add(terms, "transaction", granted?.txn);
+  add(terms, "transaction", subject?.token.txn);
   if (detail === undefined) return terms;
   const { ends, also_ends: also } = detail;
   for (const one of [ends, ...(Array.isArray(also) ? also : [])])

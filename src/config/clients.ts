@@ -37,7 +37,7 @@ export function readClients(
 ): ReadonlyMap<string, Client> {
   const clients = new Map<string, Client>();
   // A default target applies to grants that issue access tokens, and partners get only authorization grants.
-  const servers = config.targets.filter((target) => !("partner" in target));
+  const servers = config.targets.filter((target) => !("partner" in target || "transaction" in target));
   const targetNames = new Set([...apiNames(config.issuer), ...servers.flatMap(({ names }) => names)]);
   for (const [clientId, from] of Object.entries(config.clients)) {
     const path = `clients.${clientId}`;

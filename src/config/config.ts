@@ -20,6 +20,7 @@ import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import { DRAFT as EXPIRATION_DRAFT } from "../spec/refresh-token-expiration.ts";
 import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
+import { DRAFT as TRANSACTION_DRAFT } from "../spec/transaction-tokens.ts";
 import { DRAFT as WORKLOAD_DRAFT } from "../spec/workload-grant.ts";
 import { readAgents } from "./agents.ts";
 import { type AuditSettings, readAudit } from "./audit.ts";
@@ -345,6 +346,7 @@ function draftsAcrossBorders({ targets, trustedIssuers }: ConfigFile): ConfigFil
   const drafts = [
     { draft: CHAINING_DRAFT, isUsed: partners || profiles.includes("jwt") },
     { draft: ID_JAG_DRAFT, isUsed: partners || profiles.includes("id-jag") },
+    { draft: TRANSACTION_DRAFT, isUsed: targets.some((target) => "transaction" in target) },
     { draft: WORKLOAD_DRAFT, isUsed: registrations.some(({ uses }) => uses?.includes("grant") ?? true) },
   ] as const;
   return drafts.flatMap(({ draft, isUsed }) => (isUsed ? [draft] : []));

@@ -11,6 +11,7 @@ import { ID_JAG_TYP } from "../spec/id-jag.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { mediaType } from "../spec/rfc7515.ts";
 import { parseJwkSet } from "../spec/rfc7517.ts";
+import { TRANSACTION_TYP } from "../spec/transaction-tokens.ts";
 import { describeContent } from "./file-contents.ts";
 import type { Reader } from "./reader.ts";
 import type { ConfigFile } from "./schema.ts";
@@ -18,6 +19,7 @@ import type { IssuerFile } from "./trust-schema.ts";
 import { readWorkloads } from "./workloads.ts";
 
 const GRANT_JWT_TYPES = [GRANT_TYP, ID_JAG_TYP].map(mediaType);
+const TRANSACTION_TYPE = mediaType(TRANSACTION_TYP);
 
 /** The enabled issuers by their identifier. */
 export function readIssuers(
@@ -91,6 +93,10 @@ function checkIssuer(
   // RFC8725-3.12-v1: a grant is single use and for one client; as a subject token it would escape both rules.
   if (from.types.some((type) => type !== null && GRANT_JWT_TYPES.includes(mediaType(type)))) {
     problem(`${path}.types`, 'names the type of a grant, which is no subject token: use "grants" for it');
+  }
+  // TXN-14-1: a token that is used inside of another domain is no evidence here.
+  if (from.types.some((type) => type !== null && mediaType(type) === TRANSACTION_TYPE)) {
+    problem(`${path}.types`, "names the type of a transaction token, which stays in its own trust domain");
   }
   // A grant names its subject by `sub`, so it would speak of another user than a token of the same issuer.
   if (from.subjectClaim !== "sub" && from.grants !== undefined) {

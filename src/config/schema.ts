@@ -13,6 +13,7 @@ import { DRAFT as ID_JAG_DRAFT } from "../spec/id-jag.ts";
 import { DRAFT as CHAINING_DRAFT } from "../spec/identity-chaining.ts";
 import { DRAFT as EXPIRATION_DRAFT } from "../spec/refresh-token-expiration.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../spec/spiffe/client-auth.ts";
+import { DRAFT as TRANSACTION_DRAFT } from "../spec/transaction-tokens.ts";
 import { DRAFT as WORKLOAD_DRAFT } from "../spec/workload-grant.ts";
 import { ClientFile, DocumentsFile, OriginFile, RegistrationFile } from "./client-schema.ts";
 import { KeysFile } from "./keys-schema.ts";
@@ -112,6 +113,7 @@ const draft = v.picklist(
     WORKLOAD_DRAFT,
     DEFERRED_DRAFT,
     EXPIRATION_DRAFT,
+    TRANSACTION_DRAFT,
   ],
   "is not a draft that this version follows",
 );
@@ -193,7 +195,7 @@ export const ConfigFile = v.strictObject({
   ),
   limits: setting(v.optional(LimitsFile, {}), "How much one caller may ask for."),
   signals: setting(v.optional(SignalsFile, {}), "Security events about tokens that end (Shared Signals)."),
-  targets: list(Target, "The resource servers and partners that tokens are issued for."),
+  targets: list(Target, "The resource servers, partners and trust domains that tokens are issued for."),
   policies: list(SharingRule, "The rules. A rule only allows; what no rule allows is refused."),
   drafts: list(draft, "Every Internet-Draft in use, by the revision that this version follows."),
 });

@@ -109,7 +109,7 @@ export function describeToken(
   { claims, signingInput }: Jws,
   type: string,
 ): AuditedToken {
-  const { jti, iat, exp, scope, client_id: clientId } = claims;
+  const { jti, iat, exp, scope, client_id: clientId, txn } = claims;
   const aud = audienceList(claims);
   return sparse<AuditedToken>({
     aud: aud.length > 0 ? aud : undefined,
@@ -120,6 +120,7 @@ export function describeToken(
     iat: typeof iat === "number" ? iat : undefined,
     jti: typeof jti === "string" ? jti : undefined,
     scope: typeof scope === "string" ? scope : undefined,
+    txn: type === "txn_token" && typeof txn === "string" ? txn : undefined,
     type,
   });
 }

@@ -1,6 +1,6 @@
 /** The token that a decision allows: its claims, and the kind of token that holds them; nothing is signed here. */
 import { MODES } from "../modes.ts";
-import type { JobInForce } from "../policy/access.ts";
+import type { JobInForce, Subject } from "../policy/access.ts";
 import type { PolicyDecision } from "../policy/decision.ts";
 import type { JobClaim } from "../policy/jobs.ts";
 import { defined, err, ok, type Result } from "../result.ts";
@@ -8,8 +8,15 @@ import { buildIdJagClaims, ID_JAG_TYP, type IdJag } from "../spec/id-jag.ts";
 import { buildGrantClaims, GRANT_TYP, type Grant, transcribe } from "../spec/identity-chaining.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { ACCESS_TOKEN, ID_JAG, JWT } from "../spec/rfc8693.ts";
+import { ACCESS_TOKEN, ID_JAG, JWT, TXN_TOKEN } from "../spec/rfc8693.ts";
 import { type AccessToken, AT_JWT, buildAccessTokenClaims, fitsIssuedSize } from "../spec/rfc9068.ts";
+import {
+  buildTransaction,
+  type ContextFailure,
+  type DomainRules,
+  TRANSACTION_TYP,
+  type Transaction,
+} from "../spec/transaction-tokens.ts";
 import type { Order } from "./order/order.ts";
 
 /** RFC8725-3.11-v1: each kind has its `typ`; RFC8693-2.2.1-4: only an access token is used as one. */
@@ -21,6 +28,8 @@ const KINDS = {
   dpop_access_token: { typ: AT_JWT, tokenType: "DPoP", issuedTokenType: ACCESS_TOKEN },
   jwt: { typ: GRANT_TYP, tokenType: "N_A", issuedTokenType: JWT },
   "id-jag": { typ: ID_JAG_TYP, tokenType: "N_A", issuedTokenType: ID_JAG },
+  // TXN-11.4-2
+  transaction: { typ: TRANSACTION_TYP, tokenType: "N_A", issuedTokenType: TXN_TOKEN },
 } as const satisfies Record<string, TokenKind>;
 
 /** `payload`: the claims as they are signed. */
@@ -30,9 +39,11 @@ export type BuiltToken = {
   payload: string;
   kind: TokenKind;
   mayAct?: JsonObject;
+  /** The members of `request_context` that the trust domain does not have. */
+  dropped?: readonly string[];
 };
 
-type BuildFailure = { reason: "token_too_large" };
+type BuildFailure = ContextFailure;
 
 /** JOB-D-15: the job as the target sees it. */
 const jobClaim = (job: JobInForce | undefined, id: string | undefined): JobClaim | undefined =>
@@ -48,7 +59,8 @@ export function buildToken(
     chain,
     subjectClaims = {},
     signIn,
-  }: Pick<Order, "access" | "sub" | "chain" | "subjectClaims" | "signIn">,
+    manner,
+  }: Pick<Order, "access" | "sub" | "chain" | "subjectClaims" | "signIn" | "manner">,
   { target, product, audience, scope, details, expiresAtSeconds, confirmation }: PolicyDecision,
   nowSeconds: number,
   jti: string,
@@ -66,7 +78,8 @@ export function buildToken(
     jti,
     // IDJAG-9.8-1: the token has the part of the chain that the target may see; row and audit trail hold the whole
     // chain.
-    chain: target.chain === "current" ? chain.slice(0, 1) : chain,
+    // TXN-D-6: a trust domain may see none of it.
+    chain: target.chain === "all" ? chain : chain.slice(0, target.chain === "current" ? 1 : 0),
     mayAct,
     confirmation,
     job: jobClaim(access.job, jobId),
@@ -88,6 +101,12 @@ export function buildToken(
       target.typ === kind.typ ? kind : { ...kind, typ: target.typ },
     );
   }
+  if (product.kind === "txn_token") {
+    const { workload: requester = access.clientId } = access;
+    const stated = defined<Transaction>({ ...common, subject: sub, requester, job: jobId });
+    const built = buildInside(product.domain, stated, access.subject, subjectClaims, manner);
+    return built.ok ? ok(defined<BuiltToken>({ ...built.value, mayAct })) : built;
+  }
   const { profile, clientIdThere, resources, subjectThere } = product;
   const claims = transcribe(subjectClaims, target.partner?.claims ?? []);
   // JOB-D-17: a partner is told whose job it is.
@@ -98,4 +117,16 @@ export function buildToken(
     return sized(buildIdJagClaims(idJag), KINDS["id-jag"]);
   }
   return sized(buildGrantClaims(defined<Grant>({ ...grant, clientIdThere })), KINDS.jwt);
+}
+
+function buildInside(
+  domain: DomainRules,
+  token: Transaction,
+  subject: Subject | undefined,
+  claims: JsonObject,
+  { transaction }: Order["manner"],
+): Result<BuiltToken, BuildFailure> {
+  const grounds = { claims, replaces: subject?.tokenType === "txn_token" };
+  const built = buildTransaction(domain, token, grounds, transaction);
+  return built.ok ? ok({ ...built.value, jti: token.jti, kind: KINDS.transaction }) : built;
 }

@@ -101,8 +101,8 @@ export async function explainRefusal(
   }
   const { allowed, token } = decided.value;
   const { rule, consent, demand, trace } = allowed;
-  // The `jti` only gives the token its size: there is no token with it.
-  const { jti: _, ...claims } = token.claims;
+  // The `jti`, of which `txn` is made, only gives the token its size: there is no token with it.
+  const { jti: _, txn: __, ...claims } = token.claims;
   const binding = demand === "none" ? undefined : demand;
   const issued = defined<Issued>({ rule: rule.id, consent: consent?.id, claims, binding });
   const scopes = scopesOfRule(allowed);

@@ -9,6 +9,7 @@ import type { Rule } from "../policy/rules.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, Guard, TokenRecord } from "../records.ts";
 import { sparse } from "../result.ts";
+import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 import type { Detail } from "../spec/rfc9396.ts";
 import { describeClient, describeDetails, describeRequest } from "./audit-fields.ts";
 import type { Decided } from "./order/decide-order.ts";
@@ -173,7 +174,7 @@ function eventOf(
   ports: Pick<Ports, "settings" | "hash">,
   request: TokenRequest,
   order: Order,
-  { allowed: { rule, audience, consent, lapsed }, token: { claims, kind }, asked }: Decided,
+  { allowed: { rule, audience, consent, lapsed }, token: { claims, kind, dropped }, asked }: Decided,
   { jti, scope, details, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
   { kid, fingerprint }: Signing,
   step: FamilyStep | undefined,
@@ -203,6 +204,7 @@ function eventOf(
       aud: audience,
       authorization_details: details && describeDetails(hash, types, details),
       cnf: confirmation,
+      context: dropped && contextOf(claims, dropped),
       exp: expiresAtSeconds,
       fingerprint,
       issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined,
@@ -212,10 +214,21 @@ function eventOf(
       scope,
       sub: String(claims.sub),
       token_type: kind.tokenType,
+      txn: dropped && String(claims.txn),
     }),
   });
   return withFacts(ports, event, asked);
 }
+
+/** TXN-15.1-1: values may be personal data, so that names are enough for the trail. */
+const contextOf = ({ rctx, tctx }: JsonObject, dropped: readonly string[]) => ({
+  claimed: namesIn(rctx),
+  dropped,
+  verified: namesIn(tctx),
+});
+
+const namesIn = (facts: Json | undefined): readonly string[] =>
+  isJsonObject(facts) ? Object.keys(facts) : [];
 
 /** REPL-D-1: the event with what its decision read. */
 export function withFacts(

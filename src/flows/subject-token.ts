@@ -1,14 +1,15 @@
 /** The subject token of an exchange, verified by the rules of its declared type (RFC8693-2.1-20): ours, or a trusted issuer's. */
 import type { TokenReason } from "../audit/reasons.ts";
 import type { PresentedJob } from "../policy/jobs.ts";
-import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
+import type { ForeignTokenPorts, OwnKeys, OwnTokenPorts, Ports } from "../ports.ts";
 import type { TokenRecord } from "../records.ts";
 import { type Awaitable, defined, err, ok, type Result, whenOk, whenReady } from "../result.ts";
 import type { ForeignTokenType, TrustedIssuer } from "../settings/settings.ts";
 import type { Jws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
-import { ACCESS_TOKEN, type Exchange, ID_TOKEN, JWT } from "../spec/rfc8693.ts";
+import { ACCESS_TOKEN, type Exchange, ID_TOKEN, JWT, TXN_TOKEN } from "../spec/rfc8693.ts";
 import { checkAlgorithm, checkKind, checkType, JWT_TYPES } from "../spec/rfc8725.ts";
+import { requestersOf } from "../spec/transaction-tokens.ts";
 import { describeSubject, describeToken } from "./audit-fields.ts";
 import type { RequestingClient, ResolvedSubject } from "./order/order.ts";
 import {
@@ -21,26 +22,30 @@ import {
   readWorkloadSubject,
   subjectIssuer,
 } from "./order/subject.ts";
-import { isOwn, verifyOwnToken } from "./verify-own-token.ts";
+import { findOwnKey, findTransactionKey, isOwn, verifyOwnToken } from "./verify-own-token.ts";
 import { verifyPlatformTokenOf } from "./verify-platform.ts";
 
 type Refused = { reason: TokenReason; isOfEndedJob?: true };
 
 /** The client is the one that presents it, with the keys that it proved. */
 export function verifySubject(
-  ports: OwnTokenPorts & ForeignTokenPorts,
+  ports: OwnTokenPorts & ForeignTokenPorts & { grantSigner: OwnKeys },
   { subjectToken, subjectTokenType, requestedType }: Exchange,
   { clientId, keys }: Pick<RequestingClient, "clientId" | "keys">,
 ): Awaitable<Result<ResolvedSubject, Refused>> {
   const jws = ports.verifier.parse(subjectToken);
   if (!jws.ok) return err({ reason: jws.error.kind });
   const { claims } = jws.value;
+  const isInside = requestedType === "txn_token";
+  if (subjectTokenType === TXN_TOKEN) return verifyTransaction(ports, jws.value);
   const tokenType = FOREIGN_TYPES[subjectTokenType];
   // RFC8693-3-3: an access token is ours, unless the entry of its issuer says that its own come under this type too.
   // RFC8693-D-1: ours is a JWT as well, and libraries call it one.
   const isOurs =
     isOwn(ports, jws.value) || (tokenType === "access_token" && !isForeignAccessToken(ports, claims));
-  if (isOurs && tokenType !== "id_token") return verifyOwn(ports, jws.value);
+  if (isOurs && tokenType !== "id_token")
+    // TXN-D-9: of a token for inside, claims of the one that came in may be facts.
+    return whenOk(verifyOwn(ports, jws.value), (read) => ok(isInside ? { ...read, claims } : read));
   if (tokenType === "jwt" && isWorkloadSubject(ports.settings(), claims)) {
     return whenOk(verifyPlatformTokenOf(ports, subjectToken, "subject", keys), (platform) => {
       const token = describeToken(ports, jws.value, "jwt");
@@ -51,7 +56,7 @@ export function verifySubject(
   return verifyForeign(ports, jws.value, { claims, tokenType, clientId, requestedType });
 }
 
-const FOREIGN_TYPES: Record<Exchange["subjectTokenType"], ForeignTokenType> = {
+const FOREIGN_TYPES: Record<Exclude<Exchange["subjectTokenType"], typeof TXN_TOKEN>, ForeignTokenType> = {
   [ACCESS_TOKEN]: "access_token",
   [ID_TOKEN]: "id_token",
   [JWT]: "jwt",
@@ -62,8 +67,30 @@ function isForeignAccessToken(ports: Pick<Ports, "settings">, claims: JsonObject
   return issuer.ok && issuer.value.acceptAs.includes("access_token");
 }
 
-function verifyOwn(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<ResolvedSubject, Refused>> {
-  return whenReady(verifyOwnToken(ports, jws), (verified): Awaitable<Result<ResolvedSubject, Refused>> => {
+/** TXN-D-10, TXN-D-14: who and what it is for is told by its row, and its transaction by itself. */
+function verifyTransaction(
+  ports: OwnTokenPorts & { grantSigner: OwnKeys },
+  jws: Jws,
+): Awaitable<Result<ResolvedSubject, Refused>> {
+  return whenOk(
+    verifyOwn(ports, jws, "txn_token", findTransactionKey(ports, jws)),
+    ({ subject, ...read }) => {
+      const { claims } = jws;
+      // The last of those that requested a token of this transaction requested this one.
+      const replaced = requestersOf(claims).length - 1;
+      return ok({ ...read, claims, subject: { ...subject, replaced } });
+    },
+  );
+}
+
+function verifyOwn(
+  ports: OwnTokenPorts,
+  jws: Jws,
+  tokenType: "access_token" | "txn_token" = "access_token",
+  key = findOwnKey(ports, jws),
+): Awaitable<Result<ResolvedSubject, Refused>> {
+  const own = verifyOwnToken(ports, jws, key);
+  return whenReady(own, (verified): Awaitable<Result<ResolvedSubject, Refused>> => {
     if (!verified.ok) return withEndedJob(ports, jws, verified.error);
     const { issuer } = ports.settings();
     const { record, job } = verified.value;
@@ -80,9 +107,10 @@ function verifyOwn(ports: OwnTokenPorts, jws: Jws): Awaitable<Result<ResolvedSub
         mayAct: record.mayAct,
         boundTo: record.confirmation,
       }),
+      tokenType,
     );
     if (!read.ok) return read;
-    const token = describeToken(ports, jws, "access_token");
+    const token = describeToken(ports, jws, tokenType);
     const parties = describeSubject(issuer, read.value.subject, token);
     const ancestors = [record.jti, ...record.ancestors];
     const root = { keys: record.endingKeys };

@@ -2,10 +2,11 @@
 import type { TokenReason } from "../audit/reasons.ts";
 import { isProven } from "../policy/binding.ts";
 import { apiNames } from "../policy/own-target.ts";
-import type { ForeignTokenPorts, OwnTokenPorts, Ports } from "../ports.ts";
+import type { ForeignTokenPorts, OwnKeys, OwnTokenPorts, Ports } from "../ports.ts";
 import { type Awaitable, defined, err, ok, type Result, sparse, whenOk } from "../result.ts";
 import { TOKEN_PATH } from "../settings/audiences.ts";
 import { ACCESS_TOKEN, type Exchange, JWT, parseExchange } from "../spec/rfc8693.ts";
+import { parseTransactionRequest } from "../spec/transaction-tokens.ts";
 import { describeRequest, describeToken } from "./audit-fields.ts";
 import type { Evidence, Order, Requested, ResolvedActor } from "./order/order.ts";
 import type { RefusedRequest } from "./refusal.ts";
@@ -16,7 +17,9 @@ import { isOwn, verifyOwnToken } from "./verify-own-token.ts";
 import { verifyPlatformTokenOf } from "./verify-platform.ts";
 import { verifySvid } from "./verify-svid.ts";
 
-export type ExchangePorts = OwnTokenPorts & ForeignTokenPorts & Pick<Ports, "bundles">;
+export type ExchangePorts = OwnTokenPorts &
+  ForeignTokenPorts &
+  Pick<Ports, "bundles"> & { grantSigner: OwnKeys };
 
 export function readExchange(
   ports: ExchangePorts,
@@ -31,13 +34,19 @@ export function readExchange(
   const exchange = parsed.value;
   const { actor, requestedType } = exchange;
   if (client.platform?.use === "exchange") return readWorkloadExchange(ports, request, requestedType);
+  const asked = requestedType === "txn_token" ? parseTransactionRequest(form) : ok(undefined);
+  if (!asked.ok) {
+    const failure = { kind: "request_malformed", reason: asked.error.kind } as const;
+    return refuseRequest(request, failure, { requested: describeRequest(form) });
+  }
+  const transaction = asked.value;
   // PROD-3-2, PROD-3-3, PROD-3-7: the request alone chooses the mode.
-  const mode = actor === undefined ? "impersonation" : "delegation";
+  const mode = transaction ? "transaction" : actor === undefined ? "impersonation" : "delegation";
   const evidence = sparse<Evidence>({
     subject: () => verifySubject(ports, exchange, client),
     actor: actor && (() => verifyActor(ports, client, actor)),
   });
-  return readRequest(ports, request, defined<Wanted>({ mode, requestedType }), evidence);
+  return readRequest(ports, request, defined<Wanted>({ mode, requestedType, transaction }), evidence);
 }
 
 /**
@@ -50,12 +59,14 @@ function readWorkloadExchange(
   requestedType: Exchange["requestedType"],
 ): Awaitable<Result<Order, RefusedRequest>> {
   const mode = "client_credentials";
-  if (requestedType !== "id-jag") return readRequest(ports, request, { mode, sentAs: "exchange" });
+  // TXN-D-3: neither is a trust domain given a token of a workload that speaks for itself.
+  const isToken = requestedType !== "id-jag" && requestedType !== "txn_token";
+  if (isToken) return readRequest(ports, request, { mode, sentAs: "exchange" });
   const failure = { kind: "request_malformed", reason: "requested_token_type_unsupported" } as const;
   return refuseRequest(request, failure, { mode, requested: describeRequest(request.form) });
 }
 
-type Wanted = Pick<Requested, "mode" | "requestedType">;
+type Wanted = Pick<Requested, "mode" | "requestedType" | "transaction">;
 
 type Verified = Awaitable<Result<ResolvedActor, { reason: TokenReason }>>;
 

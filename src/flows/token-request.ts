@@ -24,12 +24,26 @@ export type TokenRequest = {
 export function readRequest(
   ports: Pick<Ports, "settings">,
   request: TokenRequest,
-  { mode, sentAs, requestedType }: Pick<Requested, "mode" | "sentAs" | "requestedType">,
+  {
+    mode,
+    sentAs,
+    requestedType,
+    transaction,
+  }: Pick<Requested, "mode" | "sentAs" | "requestedType" | "transaction">,
   evidence?: Evidence,
 ): Awaitable<Result<Order, RefusedRequest>> {
   const { client, form } = request;
   const { audience, resource, scope, authorization_details: details } = form;
-  const requested = defined<Requested>({ mode, sentAs, audience, resource, scope, details, requestedType });
+  const requested = defined<Requested>({
+    mode,
+    sentAs,
+    audience,
+    resource,
+    scope,
+    details,
+    requestedType,
+    transaction,
+  });
   return whenReady(readOrder(ports, client, requested, evidence), (order) => {
     if (order.ok) return order;
     const { failure, parties } = order.error;

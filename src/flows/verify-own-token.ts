@@ -1,6 +1,6 @@
 /** An access token that we issued, verified from its signature to whether it still stands, wherever one is accepted. */
 import type { TokenReason } from "../audit/reasons.ts";
-import type { OwnTokenPorts, Ports } from "../ports.ts";
+import type { OwnKeys, OwnTokenPorts, Ports } from "../ports.ts";
 import type { TokenFacts } from "../records.ts";
 import { type Awaitable, err, ok, type Result, whenReady } from "../result.ts";
 import type { Jws } from "../spec/rfc7515.ts";
@@ -8,13 +8,15 @@ import type { Jwk } from "../spec/rfc7517.ts";
 import { checkTimes, stringClaim } from "../spec/rfc7519.ts";
 import { checkType } from "../spec/rfc8725.ts";
 import { AT_JWT } from "../spec/rfc9068.ts";
+import { TRANSACTION_TYP } from "../spec/transaction-tokens.ts";
 import { standing } from "./standing.ts";
 
+/** `key` is that of an access token, unless another kind is looked for. */
 export function verifyOwnToken(
   ports: OwnTokenPorts,
   jws: Jws,
+  key = findOwnKey(ports, jws),
 ): Awaitable<Result<TokenFacts, { reason: TokenReason }>> {
-  const key = findOwnKey(ports, jws);
   if (!key.ok) return key;
   if (!ports.verifier.verifyRepeated(jws, key.value)) return err({ reason: "signature_invalid" }); // RFC9068-4-10
   const times = checkOwnTimes(ports, jws);
@@ -44,6 +46,18 @@ export function findOwnKey(
   if (!isOwn({ settings }, { claims })) return err({ reason: "issuer_not_ours" }); // RFC9068-4-8
   const key = signer.own(header);
   return key === undefined ? err({ reason: "key_unknown" }) : ok(key); // RFC9068-4-12
+}
+
+/** TXN-D-12: the key of ours that must have signed this transaction token; no other type is one. */
+export function findTransactionKey(
+  { settings, grantSigner }: Pick<Ports, "settings"> & { grantSigner: OwnKeys },
+  jws: Jws,
+): Result<Jwk, { reason: TokenReason }> {
+  const type = checkType(jws.header, [TRANSACTION_TYP]);
+  if (!type.ok) return err({ reason: type.error.kind });
+  if (!isOwn({ settings }, jws)) return err({ reason: "issuer_not_ours" });
+  const key = grantSigner.own(jws.header);
+  return key === undefined ? err({ reason: "key_unknown" }) : ok(key);
 }
 
 /** RFC9068-4-13: our own clock set `exp`, so it gets no leeway. */

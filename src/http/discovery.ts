@@ -2,6 +2,7 @@
 import { grantTypesOn } from "../flows/order/grant-type.ts";
 import { PUBLISHED_SECONDS } from "../limits/connections.ts";
 import { API_PATHS, type ApiPath, apiAudience, consentsAudience, OWN_PATHS } from "../policy/own-target.ts";
+import { issuedTo } from "../policy/products.ts";
 import { allowsRefresh, type Target } from "../policy/rules.ts";
 import type { OwnKeys, Ports } from "../ports.ts";
 import { defined } from "../result.ts";
@@ -84,8 +85,9 @@ function offerOf(settings: Settings, isOpenId: boolean): Offer {
   const targets = [...policy.targets.values()];
   // The scopes of a partner are requested at the partner. MCPC-D-14: clients of people ask for every scope that is
   // listed, so where there are such clients only their scopes are.
-  const isListed = ({ partner, people }: Target): boolean =>
-    partner === undefined && (people || signIn === undefined);
+  // TXN-D-1: purposes are asked for inside a trust domain, whose workloads know them.
+  const isListed = (target: Target): boolean =>
+    issuedTo(target) === "access_token" && (target.people || signIn === undefined);
   const scopes = new Set(targets.flatMap((target) => (isListed(target) ? target.scopes : [])));
   // REFRESH-D-2, MCP-O.10-2: the scope is listed where it can give clients of people anything, so that they ask for
   // it.
@@ -93,7 +95,10 @@ function offerOf(settings: Settings, isOpenId: boolean): Offer {
   if (authorization && refreshes) scopes.add(OFFLINE_ACCESS);
   const partners = targets.some((target) => target.partner !== undefined);
   // RFC8414-D-1: RS256 is required in the list, and the others are those of access tokens.
-  const algorithms = new Set(["RS256", ...targets.flatMap(({ partner, alg }) => (partner ? [] : [alg]))]);
+  const algorithms = new Set([
+    "RS256",
+    ...targets.flatMap((one) => (issuedTo(one) === "access_token" ? [one.alg] : [])),
+  ]);
   const profiles = [...trustedIssuers.values()].flatMap(({ grants }) => grants?.profiles ?? []);
   return defined<Offer>({
     issuer,

@@ -9,6 +9,19 @@ export const TOKEN_SECONDS_MIN = 5;
 /** Lifetime of an issued JWT authorization grant, if its rule does not say. */
 export const GRANT_SECONDS = 60;
 export const GRANT_SECONDS_MAX = 300;
+/** TXN-D-5, TXN-13.1-1: lifetime of a transaction token, if its rule does not say: nothing tells one that is replayed. */
+export const TRANSACTION_SECONDS = 60;
+export const TRANSACTION_SECONDS_MAX = 300;
+/** TXN-D-13: it is a header field at every hop. */
+export const TRANSACTION_BYTES_MAX = 4 * 1024;
+/** TXN-D-10: how often a rule may let one be replaced. */
+export const REPLACEMENTS_MAX = 8;
+/** TXN-D-8: each of the two JSON parameters of its request: bytes, members, levels, characters of a text. */
+export const CONTEXT_BYTES_MAX = 2 * 1024;
+export const CONTEXT_MEMBERS_MAX = 16;
+export const CONTEXT_DEPTH_MAX = 2;
+export const CONTEXT_CHARS = 128;
+export const CONTEXT_CHARS_MAX = 512;
 /** Age and lifetime of a client assertion or of a grant that is redeemed. */
 export const ASSERTION_SECONDS_MAX = 300;
 /**

@@ -6,6 +6,7 @@ import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../spec/rfc8693.ts";
 import type { Detail } from "../spec/rfc9396.ts";
+import type { DomainRules } from "../spec/transaction-tokens.ts";
 import type { ClaimsLack, SubjectClaims } from "./claims.ts";
 import type { ConformFailure, FallenDetail } from "./details.ts";
 import type { Caller, Rule, Target } from "./rules.ts";
@@ -57,7 +58,7 @@ export type JobInForce = {
 
 /** What the verified subject token says, or the grant, the authorization code or the refresh token that is redeemed. */
 export type Subject = {
-  tokenType: "access_token" | "jwt" | "id_token" | "grant" | "code" | "refresh_token";
+  tokenType: "access_token" | "jwt" | "id_token" | "txn_token" | "grant" | "code" | "refresh_token";
   origin: Origin;
   audiences: readonly string[];
   scopes: readonly string[];
@@ -68,6 +69,8 @@ export type Subject = {
   mayAct?: JsonObject;
   /** The issuer of the token itself. */
   issuer: string;
+  /** TXN-D-10: how often this transaction token was replaced before. */
+  replaced?: number;
   /** Absent if the token is not bound to a key. */
   boundTo?: BoundTo;
   /** The sign-in of a user who signed in here. */
@@ -155,6 +158,7 @@ export type Trace = readonly {
 
 export type Product =
   | { kind: "access_token" }
+  | { kind: "txn_token"; domain: DomainRules }
   | {
       kind: "grant";
       profile: GrantProfile;
@@ -212,6 +216,10 @@ export type Denied = {
     | "token_type_not_for_target"
     | "resource_not_allowed"
     | "client_unknown_at_partner"
+    | "workload_not_in_domain"
+    | "transaction_of_another_domain"
+    | "transaction_scope_missing"
+    | "purpose_not_allowed"
     | "scope_ambiguous"
     | "scope_empty"
     | ConformFailure["kind"]

@@ -65,10 +65,22 @@ function reread<S extends typeof Rule | typeof Target>(
   return parsed.output;
 }
 
-/** A partner as the configuration has it; its entry in force names it as it names other targets. */
+/** A partner or a trust domain as the configuration has it; its entry in force is like that of other targets. */
 function asWritten(target: Json): Json {
-  if (!isJsonObject(target) || !isJsonObject(target.partner) || !Array.isArray(target.names)) return target;
-  const { partner, names, owners: _, introspectors: __, binding: ___, typ: ____, ...rest } = target;
-  const { checks: _____, people: ______, ...common } = rest;
-  return { ...common, ...partner, kind: "partner", aliases: names.slice(1) };
+  if (!isJsonObject(target) || !Array.isArray(target.names)) return target;
+  const {
+    partner,
+    transaction,
+    names,
+    owners = [],
+    introspectors: _,
+    binding: __,
+    typ: ___,
+    ...rest
+  } = target;
+  const { checks: ____, people: _____, ...common } = rest;
+  if (isJsonObject(partner)) return { ...common, ...partner, kind: "partner", aliases: names.slice(1) };
+  if (!isJsonObject(transaction)) return target;
+  const { scopes: ______, job: _______, ...further } = common;
+  return { ...further, ...transaction, kind: "transaction", names, owners };
 }

@@ -3,6 +3,7 @@
  * that a token it presents is bound to.
  */
 import { TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
+import { staysInside } from "../modes.ts";
 import { defined, err, ok, type Result } from "../result.ts";
 import type { BoundTo, Confirmation } from "../spec/rfc7800.ts";
 import type { AccessRequest, ProvenKeys } from "./access.ts";
@@ -22,6 +23,8 @@ export type Bound = {
 type BindingFailure = "binding" | "binding_conflict";
 
 export function bind(access: AccessRequest, rule: Rule, target: Target): Result<Bound, BindingFailure> {
+  // TXN-D-3: what it was made of had to be proven; the token itself is used as it is, as its draft has no binding.
+  if (target.transaction !== undefined) return ok({ demand: "none" });
   const demand = demandOf(access, rule, target);
   if (demand === undefined) return err("binding_conflict");
   if (access.keys === "assumed") return ok({ demand });
@@ -51,7 +54,9 @@ function demandOf({ subject, bindsBy = [] }: AccessRequest, rule: Rule, target: 
 }
 
 /** What the metadata of a client demand of its tokens for this target, whatever the target itself demands. */
-export function demandOfClient(bindsBy: AccessRequest["bindsBy"] = [], { partner }: Target): Demand {
+export function demandOfClient(bindsBy: AccessRequest["bindsBy"] = [], target: Target): Demand {
+  const { partner, transaction } = target;
+  if (transaction !== undefined) return "none";
   if (bindsBy.includes("dpop")) return "dpop";
   return bindsBy.includes("certificate") && partner === undefined ? "any" : "none";
 }
@@ -64,7 +69,8 @@ export function meets(demand: Demand, confirmation: Confirmation | undefined): b
 }
 
 /** Whether the rule lets an unbound token come out of a bound one. */
-export const isUnbound = (rule: Rule): boolean => "unbound" in rule && rule.unbound === true;
+export const isUnbound = (rule: Rule): boolean =>
+  staysInside(rule.allow) || ("unbound" in rule && rule.unbound === true);
 
 /** Whether the key that a token is bound to is among the proven ones; one that is unknown never is. */
 export function isProven(boundTo: BoundTo, { jkt, certificate }: ProvenKeys): boolean {

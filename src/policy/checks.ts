@@ -30,6 +30,7 @@ import {
   vouchesForClients,
   workloadsOf,
 } from "./parties.ts";
+import { issuesGrants } from "./products.ts";
 import { findWiderRule, indexBySubject } from "./redundant.ts";
 import {
   asksUser,
@@ -39,7 +40,6 @@ import {
   endsJobHere,
   hasSubject,
   isFor,
-  issuesGrants,
   type PolicySet,
   type Rule,
   SELF,

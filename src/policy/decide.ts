@@ -4,7 +4,7 @@
  * as a trace.
  */
 
-import { exchanges, MODES, redeems } from "../modes.ts";
+import { exchanges, MODES, redeems, staysInside } from "../modes.ts";
 import { defined, err, ok, type Result, sparse } from "../result.ts";
 import { mayActNames } from "../spec/rfc8693.ts";
 import type {
@@ -24,6 +24,7 @@ import {
   type Judged,
   judge,
   meantForCaller,
+  ownsTarget,
   unmet,
   withAllLacks,
 } from "./judge.ts";
@@ -57,7 +58,7 @@ export function decide(policy: PolicySet, asked: AccessRequest): Result<Allowed,
   const aimed = aim(policy, asked);
   if (!aimed.ok) return aimed;
   const { audience, target } = aimed.value;
-  const product = productOf(asked, target);
+  const product = productOf(asked, target, audience);
   if (!product.ok) return product;
   const refused = detailsRefuse(asked, target);
   if (refused !== undefined) return deny(refused.kind, refused.reason);
@@ -120,7 +121,8 @@ function notAsked(
 
 /** The refusal where no rule allows the request at its target: the caller is told what would help it most. */
 function refusal(policy: PolicySet, access: AccessRequest, judged: readonly Judged[], trace: Trace) {
-  if (judged.some((one) => one.failed === "scope")) return deny("scope_refused", "scope_empty", trace);
+  if (judged.some((one) => one.failed === "scope"))
+    return deny("scope_refused", staysInside(access.mode) ? "purpose_not_allowed" : "scope_empty", trace);
   const emptied = judged.filter((one) => one.failed === "details");
   if (emptied.length > 0) {
     const fell = emptied.some(({ narrowed }) => narrowed?.fallen !== undefined);
@@ -287,14 +289,25 @@ function aim(policy: PolicySet, access: AccessRequest): Result<{ audience: strin
 }
 
 /** PROD-4.1v7-4, RFC8693-2.1-14: the kind of target decides what is issued, and a requested type has to fit it. */
-function productOf(access: AccessRequest, target: Target): Result<Product, Denied> {
-  const { mode, requestedType = "jwt", resources = [] } = access;
+function productOf(access: AccessRequest, target: Target, audience: string): Result<Product, Denied> {
+  const { mode, requestedType, resources = [], subject } = access;
   const { partner } = target;
   // A client alone has no subject to convey, and another domain's grant is first redeemed for a token of ours.
   if (partner !== undefined && !exchanges(mode)) {
     return deny("target_refused", "target_is_partner");
   }
   if (!fitsKind(access, target)) return deny("policy_denied", "token_type_not_for_target");
+  if (target.transaction !== undefined) {
+    // TXN-5.1-2, TXN-11.1-1: the purpose of a transaction is said, and not implied by what its caller could have.
+    if (access.scope === undefined) return deny("policy_denied", "transaction_scope_missing");
+    // TXN-D-1: the workloads of another domain get nothing here, whatever a rule says.
+    if (!ownsTarget(target, access.workload)) return deny("target_refused", "workload_not_in_domain");
+    // TXN-13.15-1: a replacement is for the same domain, also for a workload of both.
+    const isOfAnother = subject?.tokenType === "txn_token" && !subject.audiences.includes(audience);
+    return isOfAnother
+      ? deny("policy_denied", "transaction_of_another_domain")
+      : ok({ kind: "txn_token", domain: target.transaction });
+  }
   // EMA-7.6.1-1: only the APIs that were agreed with this partner may be named; no other target has any.
   const known = requestedType === "id-jag" ? partner?.resources : undefined;
   if (!resources.every((one) => known?.includes(one))) return deny("target_refused", "resource_not_allowed");
@@ -304,12 +317,21 @@ function productOf(access: AccessRequest, target: Target): Result<Product, Denie
   if (requestedType === "id-jag" && clientIdThere === undefined) {
     return deny("policy_denied", "client_unknown_at_partner");
   }
-  return ok(defined<Product>({ kind: "grant", profile: requestedType, resources, clientIdThere }));
+  const profile = requestedType === "id-jag" ? "id-jag" : "jwt";
+  return ok(defined<Product>({ kind: "grant", profile, resources, clientIdThere }));
 }
 
-/** PROD-1.7-3: a partner gets no access token, and a resource server no ID-JAG. Whatever a target gets is a JWT. */
-const fitsKind = ({ requestedType = "jwt" }: AccessRequest, { partner }: Target): boolean =>
-  requestedType === "jwt" || (requestedType === "access_token") === (partner === undefined);
+/**
+ * PROD-1.7-3: a partner gets no access token, and a resource server no ID-JAG. Whatever these two get is a JWT. TXN-D-1: a
+ * trust domain gets transaction tokens alone, and alone gets them.
+ */
+function fitsKind({ mode, requestedType = "jwt" }: AccessRequest, { partner, transaction }: Target): boolean {
+  const isInside = staysInside(mode);
+  if (isInside !== (transaction !== undefined) || isInside !== (requestedType === "txn_token")) return false;
+  return (
+    isInside || requestedType === "jwt" || (requestedType === "access_token") === (partner === undefined)
+  );
+}
 
 /**
  * PROD-2.6-10: of two rules that allow, the one decides that grants more, then (RAR-D-5) the one that cuts nothing of the

@@ -14,7 +14,7 @@ export type AskedRequest = AccessRequest & { sub: string; proposes?: JobBounds }
 type Granted = Extract<Product, { kind: "grant" }> & { subjectThere: string };
 /** `product` has the subject as the partner knows it (IDC-2.5-3, IDJAG-5-2). */
 export type PolicyDecision = Omit<Allowed, "product"> & {
-  product: Extract<Product, { kind: "access_token" }> | Granted;
+  product: Exclude<Product, { kind: "grant" }> | Granted;
 };
 
 export function decideRequest(
@@ -29,11 +29,9 @@ export function decideRequest(
   const { product, target, trace } = decided.value;
   const deny = (reason: Denied["reason"]) => err({ kind: "policy_denied", reason, trace } as const);
   if (proposes !== undefined) return deny("job_not_approved");
-  if (product.kind === "access_token" || target.partner === undefined) {
-    return ok({ ...decided.value, product: { kind: "access_token" } });
-  }
-  const there = mapSubjectThere(sub, target.partner.subjects);
-  if (!there.ok) return deny("subject_unknown_at_partner");
+  if (product.kind !== "grant") return ok({ ...decided.value, product });
+  const there = target.partner && mapSubjectThere(sub, target.partner.subjects);
+  if (!there?.ok) return deny("subject_unknown_at_partner");
   return ok(
     defined<PolicyDecision>({ ...decided.value, product: { ...product, subjectThere: there.value } }),
   );

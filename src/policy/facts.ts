@@ -181,6 +181,7 @@ function subjectOf(
     may_act: isSameJson(subject.mayAct, may_act) ? undefined : (subject.mayAct ?? null),
     origin: isOrigin ? undefined : { iss: origin.iss, sub: origin.sub },
     scope: otherScope(subject.scopes, told?.scopes) ?? undefined,
+    replaced: subject.replaced,
     since: signIn.authTimeSeconds,
     type: subject.tokenType === told?.tokenType ? undefined : subject.tokenType,
   });
@@ -306,6 +307,7 @@ function subjectFrom(
     mayAct: given(differs.may_act, may_act),
     issuer: differs.issuer ?? told?.issuer ?? us,
     boundTo: given(differs.cnf, subject?.token.cnf),
+    replaced: differs.replaced,
     signIn,
   });
 }

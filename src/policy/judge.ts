@@ -1,14 +1,16 @@
 /** Judges one rule of the exchange policy (PROD-2.6-7): whether it allows the request at a target. */
 
 import { ACT_HOPS_MAX, SKEW_SECONDS, TOKEN_SECONDS_MIN } from "../limits/tokens.ts";
-import { MODES } from "../modes.ts";
+import { MODES, staysInside } from "../modes.ts";
 import { defined } from "../result.ts";
 import { fitsAct } from "../spec/rfc8693.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
+import { purposesOf } from "../spec/transaction-tokens.ts";
 import type { AccessRequest, Condition, Consent, ConsentUsed, Fallen, Subject } from "./access.ts";
 import { type Bound, bind, isProven } from "./binding.ts";
 import { lackOf } from "./claims.ts";
 import { type NarrowedDetails, narrowDetails } from "./narrow-details.ts";
+import { replacementsOf } from "./products.ts";
 import {
   allowsRefresh,
   type CodeRule,
@@ -88,7 +90,7 @@ export function judge(
     return { consent, scope, fallen, narrowed };
   });
   const grant = grants.length > 1 ? grants.toSorted(byGain)[0] : grants[0];
-  if (grant === undefined || grant.scope.length === 0) {
+  if (grant === undefined || grant.scope.length === 0 || isRefusedWhole(target, grant)) {
     return defined<Judged>({ ...fail("scope"), fallen: grant?.fallen });
   }
   const { consent, scope, fallen, narrowed } = grant;
@@ -111,6 +113,10 @@ export function judge(
     bound,
   });
 }
+
+/** TXN-D-4: a purpose that is too wide refuses the request, and does not fall away. */
+const isRefusedWhole = ({ transaction }: Target, { fallen }: { fallen: readonly Fallen[] }): boolean =>
+  transaction !== undefined && fallen.length > 0;
 
 const NONE: readonly Condition[] = [];
 
@@ -258,6 +264,10 @@ function permits(policy: PolicySet, access: AccessRequest, rule: ExchangeRule, s
   const meant = meantForCaller(policy, access, subject);
   // IDJAG-4.3.3-2, IDC-5.3-1: an ID-JAG is made only of a token that is meant for its caller, against stolen tokens.
   if (access.requestedType === "id-jag" && !meant) return false;
+  // TXN-D-3: what is used inside is made of what came in at its requester, or of what is used inside already.
+  if (staysInside(rule.allow) && !meant) return false;
+  // TXN-D-10, TXN-13.15-3
+  if (subject.tokenType === "txn_token" && (subject.replaced ?? 0) >= replacementsOf(rule)) return false;
   if (scopes?.some((scope) => subject.scopes.includes(scope))) return true;
   const named = subject.audiences.some(
     (name) =>
@@ -312,9 +322,12 @@ export const holdsKey = ({ keys = {} }: AccessRequest, { boundTo }: Subject): bo
   boundTo === undefined || keys === "assumed" || isProven(boundTo, keys);
 
 function owns(policy: PolicySet, workload: string | undefined, name: string): boolean {
-  if (workload === undefined) return false;
-  return policy.targets.get(name)?.owners.some((owner) => matchesPattern(owner, workload)) ?? false;
+  const target = policy.targets.get(name);
+  return target !== undefined && ownsTarget(target, workload);
 }
+
+export const ownsTarget = ({ owners }: Pick<Target, "owners">, workload: string | undefined): boolean =>
+  workload !== undefined && owners.some((owner) => matchesPattern(owner, workload));
 
 function covers(
   policy: PolicySet,
@@ -348,6 +361,10 @@ export const inForceOf = (
       : [{ target, name, scopes: scopes.filter((one) => target.scopes.includes(one)) }];
   });
 
+/** TXN-D-4: the scopes of a token that is used inside are purposes already; those of any other permit some. */
+export const scopesAt = ({ transaction }: Target, { tokenType, scopes }: Subject): readonly string[] =>
+  transaction === undefined || tokenType === "txn_token" ? scopes : purposesOf(transaction, scopes);
+
 /** PROD-2.6-6, PROD-8.2-1: the scope is requested ∩ subject token ∩ client ∩ rule ∩ target ∩ job ∩ consent. */
 function intersectScopes(
   { scope, subject, clientScopes, job }: AccessRequest,
@@ -357,10 +374,10 @@ function intersectScopes(
 ): { scope: readonly string[]; fallen: readonly Fallen[] } {
   const granted: string[] = [];
   const fallen: Fallen[] = [];
+  const held = subject && scopesAt(target, subject);
   // RFC6749-3.3-4: a request without scope gets all that the other sides allow; RFC6749-3.3-1: each scope counts once.
   for (const one of new Set(scope ?? subject?.scopes ?? rule.scopes)) {
-    if (subject !== undefined && !subject.scopes.includes(one))
-      fallen.push({ scope: one, at: "subject_token" });
+    if (held?.includes(one) === false) fallen.push({ scope: one, at: "subject_token" });
     else if (clientScopes?.includes(one) === false) fallen.push({ scope: one, at: "client" });
     else if (!rule.scopes.includes(one)) fallen.push({ scope: one, at: "rule" });
     else if (!target.scopes.includes(one)) fallen.push({ scope: one, at: "target" });

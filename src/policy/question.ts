@@ -47,7 +47,7 @@ export const Question = v.strictObject({
   /** The parameter `authorization_details`, as JSON. */
   details: v.optional(v.array(claims)),
   /** The requested type, written as in `requested_token_type`; if absent, the kind of target decides. */
-  issues: v.optional(v.picklist(["access_token", "jwt", "id-jag"])),
+  issues: v.optional(v.picklist(["access_token", "jwt", "id-jag", "txn_token"])),
   /** The job of the request, by its bounds. */
   job: v.optional(WrittenBounds),
   /** The APIs that an ID-JAG is to name. */
@@ -82,13 +82,18 @@ export function parseQuestion(json: Json): Result<Question, readonly string[]> {
   if (resources !== undefined && issues !== "id-jag") {
     return err(['resources: is only for a question with "issues": "id-jag"']);
   }
+  // TXN-D-7: what a transaction token is made of is a subject token, and its requester is no actor.
+  if (issues === "txn_token" && (subjectClaims === undefined || parsed.output.actor !== undefined)) {
+    return err(['issues: "txn_token" is for a question with subjectClaims and without actor']);
+  }
   return ok(parsed.output);
 }
 
 /** PROD-3-2, PROD-3-3: the members of the question choose the mode, as parameters do at the token endpoint. */
-export function modeOf({ subjectClaims, grantClaims, signedIn, actor }: Question): Mode {
+export function modeOf({ subjectClaims, grantClaims, signedIn, actor, issues }: Question): Mode {
   if (signedIn !== undefined) return "authorization_code";
   if (grantClaims !== undefined) return "redemption";
   if (subjectClaims === undefined) return "client_credentials";
+  if (issues === "txn_token") return "transaction";
   return actor === undefined ? "impersonation" : "delegation";
 }

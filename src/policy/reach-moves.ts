@@ -8,7 +8,7 @@ import { mapSubjectThere } from "../spec/identity-chaining.ts";
 import { prefixesOver } from "../spec/spiffe/id.ts";
 import type { AccessRequest, Allowed, Consent, JobInForce, Origin, ProvenKeys, Subject } from "./access.ts";
 import { decide } from "./decide.ts";
-import { unmet } from "./judge.ts";
+import { scopesAt, unmet } from "./judge.ts";
 import { consentOf, isFor, type PolicySet, type Rule, SELF, type Target, targetsOf } from "./rules.ts";
 
 /** A caller, or one that stands for all with names that the policy does not tell apart; `label` is the pattern then. */
@@ -113,15 +113,14 @@ export function mover(world: World, isActor: (caller: ReachCaller) => boolean) {
 }
 
 /** Our token, by each name of its target. */
-function ownSubjects(
-  issuer: string,
-  { origin, target, scopes, hops, mayAct, boundTo }: Obtained,
-): readonly Subject[] {
+function ownSubjects(issuer: string, token: Obtained): readonly Subject[] {
+  const { origin, target, scopes, hops, mayAct, boundTo } = token;
   // How many hops there are counts, and not which.
   const chain = Array.from({ length: hops }, () => ({ iss: issuer, sub: "-" }));
   return target.names.map((name) =>
     defined<Subject>({
-      tokenType: "access_token",
+      tokenType: target.transaction === undefined ? "access_token" : "txn_token",
+      replaced: replacedBefore(token),
       origin,
       audiences: [name],
       scopes,
@@ -132,6 +131,12 @@ function ownSubjects(
       boundTo: boundTo === undefined ? undefined : confirmationOf(boundTo),
     }),
   );
+}
+
+/** How many tokens of its trust domain came before a transaction token. */
+function replacedBefore({ target, step: { subject } }: Obtained): number | undefined {
+  if (target.transaction === undefined) return undefined;
+  return subject !== undefined && "step" in subject ? (replacedBefore(subject) ?? -1) + 1 : 0;
 }
 
 /** A token from elsewhere, with everything that the rule wants of it. */
@@ -147,7 +152,7 @@ function foreignSubjects({ policy, callersOf }: World) {
       tokenType: brings === "subject_token" ? outsiders.tokenType : brings === "grant" ? "grant" : "code",
       origin,
       audiences: [...new Set([outsiders.audience, usable ?? outsiders.audience, caller.clientId])],
-      scopes: [...new Set([...rule.scopes, ...scopes])],
+      scopes: [...new Set([...rule.scopes, ...scopes, ...neededBy(policy, rule)])],
       expiresAtSeconds: FAR_SECONDS,
       chain: [],
       issuer: outsiders.iss,
@@ -157,6 +162,12 @@ function foreignSubjects({ policy, callersOf }: World) {
     return brings !== "code" && named.has(party) ? [subject, withMayAct] : [subject];
   };
 }
+
+/** The scopes that the purposes of the rule need. */
+const neededBy = (policy: PolicySet, rule: Rule): readonly string[] =>
+  targetsOf(policy, rule).flatMap(({ transaction }) =>
+    rule.scopes.flatMap((one) => transaction?.purposes.get(one) ?? []),
+  );
 
 function* movesTo(
   world: World,
@@ -173,7 +184,8 @@ function* movesTo(
   const mayAct = chain === "hidden" ? undefined : subject?.mayAct?.sub;
   const [name = ""] = target.names;
   const consents = subject === undefined ? [] : [consentTo(from, party, target)];
-  const tried = { ...request, target: name, consents };
+  const scope = askedAt(target, request);
+  const tried = defined<AccessRequest>({ ...request, scope, target: name, consents });
   for (const { allowed, inJob, proof } of allowedBy(world, rule, tried, token?.inJob ?? false)) {
     const step: Step = {
       caller,
@@ -203,6 +215,14 @@ function* movesTo(
     }
   }
 }
+
+/** TXN-D-4: one purpose too many refuses a request, so it has those that the subject token permits. */
+const askedAt = (target: Target, { scope, subject, clientScopes }: AccessRequest) =>
+  target.transaction === undefined || subject === undefined
+    ? scope
+    : scopesAt(target, subject).filter(
+        (one) => target.scopes.includes(one) && scope?.includes(one) && clientScopes?.includes(one) !== false,
+      );
 
 type Found = { allowed: Allowed; inJob: boolean; proof: Proof | undefined };
 

@@ -4,6 +4,7 @@ import { defined } from "../result.ts";
 import { matchesPattern } from "../spec/spiffe/id.ts";
 import { isUnbound } from "./binding.ts";
 import { isWithin } from "./details.ts";
+import { replacementsOf } from "./products.ts";
 import {
   asksUser,
   type Caller,
@@ -114,6 +115,7 @@ function isWiderMode(wider: Rule, rule: Rule): boolean {
     within(rule.subjectToken.scopes ?? [], wider.subjectToken.scopes ?? []) &&
     (rule.boundSubject !== "audience" || wider.boundSubject === "audience") &&
     (!isUnbound(rule) || isUnbound(wider)) &&
+    replacementsOf(rule) <= replacementsOf(wider) &&
     within(idJagSubjectsOf(rule), idJagSubjectsOf(wider))
   );
 }

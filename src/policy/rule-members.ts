@@ -7,10 +7,13 @@ import {
   ACT_HOPS_MAX,
   GRANT_SECONDS,
   GRANT_SECONDS_MAX,
+  REPLACEMENTS_MAX,
   TOKEN_SECONDS_MIN,
+  TRANSACTION_SECONDS,
+  TRANSACTION_SECONDS_MAX,
 } from "../limits/tokens.ts";
 import type { Mode } from "../modes.ts";
-import { maybe, setting } from "../setting.ts";
+import { maybe, setting, whole } from "../setting.ts";
 import { claimDemands } from "./claims.ts";
 import { detailObjects, detailTypeNames } from "./detail-types.ts";
 import { names, pattern, scopes } from "./targets.ts";
@@ -47,7 +50,7 @@ export const lapses = maybe(
 const lifetimeSeconds = (otherwise: number, max: number) =>
   setting(
     v.optional(v.pipe(v.number(), v.integer(), v.minValue(TOKEN_SECONDS_MIN), v.maxValue(max)), otherwise),
-    "How many seconds what it issues is valid: a token 300 by default and 3600 at most, a grant 60 and 300.",
+    "How many seconds what it issues is valid: a token 300 by default and 3600 at most, a grant or a transaction token 60 and 300.",
   );
 
 // RFC6750-5.2-9, RFC6750-5.3-2, RFC9449-11.2-1: access tokens are valid for at most an hour.
@@ -56,7 +59,8 @@ export const accessToken = {
 };
 
 /** The members for the product of an exchange, which does not depend on the mode; each product has its own. */
-const issuesText = 'What the rule issues: "access_token" (the default), or "grant" for a partner.';
+const issuesText =
+  'What the rule issues: "access_token" (the default), "grant" for a partner, or "transaction" for a trust domain.';
 export const asAccessToken = {
   issues: maybe(v.literal("access_token"), issuesText),
   lapses,
@@ -177,3 +181,22 @@ export const delegation = {
   ...exchange,
 };
 export const impersonation = { allow: allow("impersonation"), ...who, ...exchange };
+
+const { unbound: _, ...bearer } = exchange;
+
+/** TXN-D-2: no other rule issues transaction tokens, and this one issues nothing else; they are bound to no key. */
+export const transaction = {
+  allow: allow("transaction"),
+  issues: setting(v.literal("transaction"), issuesText),
+  /** TXN-D-7: a client without a workload is in no trust domain. */
+  actors: setting(patterns, actorsText),
+  ...bearer,
+  maxChainDepth,
+  lapses,
+  lifetimeSeconds: lifetimeSeconds(TRANSACTION_SECONDS, TRANSACTION_SECONDS_MAX),
+  /** TXN-D-10, TXN-13.15-3 */
+  replacements: setting(
+    v.optional(whole(0, REPLACEMENTS_MAX), 0),
+    "How often a transaction token may be replaced by another, whose life ends no later; not at all by default.",
+  ),
+};

@@ -8,10 +8,12 @@ import { type Brought, MODE_NAMES, MODES, type Mode, type ModeWith } from "../mo
 import { defined, err, ok, type Result } from "../result.ts";
 import { flag, maybe, setting } from "../setting.ts";
 import { matchesPattern, prefixesOver } from "../spec/spiffe/id.ts";
+import type { DomainRules } from "../spec/transaction-tokens.ts";
 import { compileClaims, type WantedClaims } from "./claims.ts";
 import { compileTypes } from "./detail-types.ts";
 import type { DetailTypes } from "./details.ts";
 import { type KnownNames, knownNames, meant } from "./nearest.ts";
+import { misfitOf } from "./products.ts";
 import {
   accessToken,
   acknowledgeText,
@@ -26,6 +28,7 @@ import {
   impersonation,
   lapses,
   maxChainDepth,
+  transaction,
   who,
 } from "./rule-members.ts";
 import {
@@ -36,6 +39,7 @@ import {
   readPartner,
   withSharedTitles,
 } from "./targets.ts";
+import { readDomain, TransactionDomain } from "./transaction-domains.ts";
 
 // --- rules and targets as written -------------------------------------------------------------------------------
 
@@ -48,6 +52,7 @@ const Variant = v.variant("allow", [
     v.strictObject({ ...impersonation, ...asAccessToken }),
     v.strictObject({ ...impersonation, ...asGrant }),
   ]),
+  v.strictObject(transaction),
   // A redemption has no `subjectToken`, because a grant names this server and its client itself.
   v.strictObject({
     allow: allow("redemption"),
@@ -139,22 +144,24 @@ export const endsJobHere = (rule: Rule): boolean =>
 export const hopsMaxOf = (rule: Rule): number =>
   ("maxChainDepth" in rule ? rule.maxChainDepth : undefined) ?? ACT_HOPS_MAX;
 
-/** Whether the rule issues grants for partners; all others issue access tokens. */
-export const issuesGrants = (rule: Rule): boolean => "issues" in rule && rule.issues === "grant";
-
 /** IDJAG-4.3-3: only ID tokens count, unless the rule names other kinds (PROD-4.1-27). */
 export const idJagSubjectsOf = (rule: ExchangeRule): readonly string[] =>
   (rule.issues === "grant" ? rule.idJagSubjects : undefined) ?? ["id_token"];
 
 export const Target = v.variant(
   "kind",
-  [ResourceServer, PartnerServer],
-  'is neither "resource" nor "partner"',
+  [ResourceServer, PartnerServer, TransactionDomain],
+  'is neither "resource", "partner" nor "transaction"',
 );
 export type TargetFile = v.InferOutput<typeof Target>;
-/** A target in force; `partner` is present for an authorization server of another domain. */
-export type Target = Omit<v.InferOutput<typeof ResourceServer>, "details"> & {
+/**
+ * A target in force; `partner` is present for an authorization server of another domain, and `transaction` for a trust
+ * domain inside which transaction tokens are used.
+ */
+export type Target = Omit<v.InferOutput<typeof ResourceServer>, "details" | "chain"> & {
+  chain: "all" | "current" | "none";
   partner?: Partner;
+  transaction?: DomainRules;
   /** The types of details that it declares. */
   details: DetailTypes;
   /** PAGE-D-47: another target has a title of the same words, so that its name has to stand beside it. */
@@ -220,6 +227,7 @@ export function compilePolicy(
     const target = defined<Target>({
       ...rest,
       partner: "partner" in file ? readPartner(file.partner) : undefined,
+      transaction: "transaction" in file ? readDomain(file.transaction) : undefined,
       details: new Map([...types.all].filter(([type]) => Object.hasOwn(details, type))),
       sharesTitle: alike.has(file) ? true : undefined,
     });
@@ -245,13 +253,9 @@ export function compilePolicy(
     }
     const targetsOfRule = targetsOf({ targets: byName, listed }, rule);
     if (rule.targets.length > 1) listed.set(rule.targets, targetsOfRule);
-    for (const { partner, names } of targetsOfRule) {
-      // PROD-1.7-3, PROD-4.1v7-4: partners get grants, resource servers access tokens.
-      if (issuesGrants(rule) === (partner !== undefined)) continue;
-      const [issued, is] = issuesGrants(rule)
-        ? ["grants", "a resource server"]
-        : ["access tokens", "a partner"];
-      problems.push(`policies: rule "${rule.id}" issues ${issued}, but its target "${names[0]}" is ${is}`);
+    for (const target of targetsOfRule) {
+      const misfit = misfitOf(rule, target);
+      if (misfit !== undefined) problems.push(`policies: rule "${rule.id}" ${misfit}`);
     }
     for (const who of namedBy(rule)) add(byWho, whoKey(rule.allow, who), rule);
   }

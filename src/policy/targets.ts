@@ -41,7 +41,7 @@ export const pattern = v.pipe(
 
 const displayText = worded(SHOWN_TEXT_CHARS_MAX);
 
-const common = {
+export const commonOfTargets = {
   scopes: setting(scopes, "The scopes that exist at this target."),
   title: maybe(
     displayText,
@@ -62,8 +62,8 @@ const common = {
     'The actors that its tokens show: "all" (the default), or the "current" one only.',
   ),
 };
-const kindText =
-  '"resource" (the default): a resource server; "partner": the authorization server of another company.';
+export const kindText =
+  '"resource" (the default): a resource server; "partner": the authorization server of another company; "transaction": a trust domain for transaction tokens.';
 
 /** The name of one client by its client_id, not of a prefix or an origin. */
 const oneClient = v.pipe(
@@ -105,7 +105,7 @@ export const ResourceServer = v.strictObject({
   ),
   people: flag("Whether clients may ask a user for access to it"),
   job: maybe(jobShown, `${jobText}; "shown" by default.`),
-  ...common,
+  ...commonOfTargets,
 });
 
 // --- partners ---------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ export const PartnerServer = v.pipe(
     kind: setting(v.literal("partner"), kindText),
     issuer: setting(foreignIssuer, "The issuer identifier of the partner."),
     aliases: list(name, "Further names by which requests may name the partner."),
-    ...common,
+    ...commonOfTargets,
     /** IDJAG-3.1-5: each client has a name of its own at the partner. */
     clients: setting(
       v.optional(v.record(oneClient, clientThere), {}),

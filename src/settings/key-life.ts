@@ -5,6 +5,7 @@
  */
 import { CHECKPOINT_ALGORITHM } from "../audit/checkpoint.ts";
 import { KEY_UNUSED_SECONDS } from "../limits/keys.ts";
+import { issuedTo } from "../policy/products.ts";
 import type { PolicySet } from "../policy/rules.ts";
 import type { KeySchedule } from "./sections.ts";
 
@@ -40,8 +41,9 @@ export function keysInUse({ policy: { targets }, streams }: UsingKeys): readonly
   const uses = new Map<string, KeyUse>();
   const add = (use: KeyUse): void => void uses.set(`${use.purpose} ${use.alg}`, use);
   add({ purpose: "checkpoint", alg: CHECKPOINT_ALGORITHM });
-  for (const { partner, alg } of targets.values())
-    add({ purpose: partner === undefined ? "token" : "grant", alg });
+  // TXN-D-12: the keys of access tokens sign no transaction token.
+  for (const target of targets.values())
+    add({ purpose: issuedTo(target) === "access_token" ? "token" : "grant", alg: target.alg });
   for (const { alg } of streams.values()) add({ purpose: "signal", alg });
   return [...uses.values()];
 }

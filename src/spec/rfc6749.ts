@@ -48,6 +48,9 @@ export const TOKEN_PARAMETERS = [
   "actor_token_type",
   "requested_token_type",
   "authorization_details",
+  // TXN-11.1-2: what a transaction token is to say of its call.
+  "request_context",
+  "request_details",
   "code",
   "code_verifier",
   "redirect_uri",

@@ -27,14 +27,17 @@ export const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 /** RFC8693-3-2: defined by draft-ietf-oauth-identity-assertion-authz-grant-04. */
 export const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 
+/** TXN-11.1-1: defined by draft-ietf-oauth-transaction-tokens-10. */
+export const TXN_TOKEN = "urn:ietf:params:oauth:token-type:txn_token";
+
 // --- request (2.1) ----------------------------------------------------------------------------------------------
 
-type SubjectTokenType = typeof ACCESS_TOKEN | typeof JWT | typeof ID_TOKEN;
+type SubjectTokenType = typeof ACCESS_TOKEN | typeof JWT | typeof ID_TOKEN | typeof TXN_TOKEN;
 
 type ActorTokenType = typeof JWT | typeof ACCESS_TOKEN;
 
 /** The type `jwt` stands for a plain authorization grant for another server. */
-export type RequestedType = "access_token" | "jwt" | "id-jag";
+export type RequestedType = "access_token" | "jwt" | "id-jag" | "txn_token";
 
 export type Exchange = {
   subjectToken: string;
@@ -56,11 +59,17 @@ type ExchangeFailure =
   | { kind: "id_jag_audience_missing" }
   | { kind: "id_jag_audience_several" };
 
-const SUBJECT_TYPES: readonly string[] = [ACCESS_TOKEN, JWT, ID_TOKEN] satisfies SubjectTokenType[];
+const SUBJECT_TYPES: readonly string[] = [
+  ACCESS_TOKEN,
+  JWT,
+  ID_TOKEN,
+  TXN_TOKEN,
+] satisfies SubjectTokenType[];
 export const REQUESTED_TYPES: ReadonlyMap<string, RequestedType> = new Map([
   [ACCESS_TOKEN, "access_token"],
   [JWT, "jwt"],
   [ID_JAG, "id-jag"],
+  [TXN_TOKEN, "txn_token"],
 ]);
 
 /** Reads the parameters of a token exchange (2.1); tokens in them are not verified. */
@@ -90,6 +99,10 @@ export function parseExchange(form: Form): Result<Exchange, ExchangeFailure> {
   // RFC8693-3-1: types are compared exactly.
   if (requested !== undefined && requestedType === undefined) {
     return err({ kind: "requested_token_type_unsupported" });
+  }
+  // TXN-D-12: it may be replaced by another of its kind, and is exchanged for nothing else.
+  if (subjectTokenType === TXN_TOKEN && requestedType !== "txn_token") {
+    return err({ kind: "subject_token_type_unsupported" });
   }
   // IDJAG-4.3-1: `resource` names the API, so exactly one `audience` has to name the authorization server.
   if (requestedType === "id-jag" && form.audience.length !== 1) {

@@ -107,9 +107,7 @@ export function claimsBuilder(place: Place): (stated: Stated) => JsonObject {
 export const buildAccessTokenClaims: (token: AccessToken) => JsonObject = claimsBuilder("inToken");
 
 const HEADER_AND_SIGNATURE_BYTES = 1024;
-const PAYLOAD_BYTES_MAX = Math.floor(((ISSUED_TOKEN_BYTES_MAX - HEADER_AND_SIGNATURE_BYTES) * 3) / 4);
 
 /** Whether a token with these claims, as JSON, stays within our size limit; an estimate made before signing. */
-export function fitsIssuedSize(claims: string): boolean {
-  return fitsBytes(claims, PAYLOAD_BYTES_MAX);
-}
+export const fitsIssuedSize = (claims: string, bytesMax = ISSUED_TOKEN_BYTES_MAX): boolean =>
+  fitsBytes(claims, Math.floor(((bytesMax - HEADER_AND_SIGNATURE_BYTES) * 3) / 4));

@@ -28,7 +28,7 @@ export type Detail = { readonly type: string; readonly [field: string]: DetailVa
 
 export type DetailsFailure = { kind: "details_malformed" | "details_too_large" };
 
-/** A number with a fraction or an exponent, or minus zero: it has a second spelling, or is rounded when it is read. */
+/** A number with a fraction or an exponent, or minus zero. */
 const ODD_NUMBER = /[0-9][.eE]|-0/;
 
 /** What of a valid text stands outside of its strings. */
@@ -40,11 +40,14 @@ const outsideOfStrings = (json: string): string =>
     .filter((_, index) => index % 2 === 0)
     .join(" ");
 
+/** Whether a number of a valid text has a second spelling, or is rounded when it is read. */
+export const hasOddNumber = (json: string): boolean => ODD_NUMBER.test(outsideOfStrings(json));
+
 /** Reads the parameter (RFC9396-3-1). */
 export function parseDetails(text: string): Result<readonly Detail[], DetailsFailure> {
   if (!fitsBytes(text, DETAILS_BYTES_MAX)) return err({ kind: "details_too_large" });
   const json = parseJson(text, DETAILS_DEPTH_MAX);
-  if (!json.ok || ODD_NUMBER.test(outsideOfStrings(text))) return err({ kind: "details_malformed" });
+  if (!json.ok || hasOddNumber(text)) return err({ kind: "details_malformed" });
   return readDetails(json.value);
 }
 
@@ -63,10 +66,11 @@ export function readDetails(json: Json | undefined): Result<readonly Detail[], D
 function isDetail(json: Json): json is Json & Detail {
   if (!isJsonObject(json) || !isText(json.type)) return false;
   const values = Object.values(json);
-  return values.length <= DETAIL_FIELDS_MAX + 1 && values.every(isValue);
+  return values.length <= DETAIL_FIELDS_MAX + 1 && values.every(isDetailValue);
 }
 
-function isValue(json: Json): json is string | number | boolean | string[] {
+/** A text, a safe integer, a boolean, or a list of different texts. */
+export function isDetailValue(json: Json): json is string | number | boolean | string[] {
   if (Array.isArray(json)) {
     // RAR-D-12: a text that stands twice would make two lists of one meaning.
     return (

@@ -1178,7 +1178,7 @@ const wrong: [name: string, patch: Patch, ...want: string[]][] = [
   [
     "an unknown mode of rule",
     rule({ allow: "everything" }),
-    'policies.0.allow: is not one of "client_credentials", "delegation", "impersonation", "redemption", "authorization_code"',
+    'policies.0.allow: is not one of "client_credentials", "delegation", "impersonation", "transaction", "redemption", "authorization_code"',
   ],
   ["a rule without mode", rule({ allow: undefined }), "policies.0.allow: is missing"],
   ["a rule without scopes", rule({ scopes: [] }), "policies.0.scopes: is empty"],

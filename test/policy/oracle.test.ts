@@ -500,6 +500,7 @@ test("PROD-1.5-1, PROD-1.5-2, PROD-2.6-10 a decision is that of the oracle: rule
 
 function describeProduct(product: Product): string {
   if (product.kind === "access_token") return "token";
+  if (product.kind === "txn_token") return product.kind;
   return [product.profile, product.clientIdThere, ...product.resources].join(" ");
 }
 

@@ -85,9 +85,24 @@ const cases: [name: string, question: { [name: string]: unknown }, want: string]
     "impersonation",
   ]),
   [
+    "TXN-D-2 txn_token as requested type is accepted",
+    { client, subjectClaims, issues: "txn_token" },
+    "transaction",
+  ],
+  [
+    "TXN-D-2 a request for a transaction token without a subject token is refused",
+    { client, issues: "txn_token" },
+    'issues: "txn_token" is for a question with subjectClaims and without actor',
+  ],
+  [
+    "TXN-D-7 a request for a transaction token with an actor is refused",
+    { client, subjectClaims, actor, issues: "txn_token" },
+    'issues: "txn_token" is for a question with subjectClaims and without actor',
+  ],
+  [
     "PROD-4.1v8-3 another requested token type is refused",
     { client, subjectClaims, issues: "saml2" },
-    'issues: is not one of "access_token", "jwt", "id-jag"',
+    'issues: is not one of "access_token", "jwt", "id-jag", "txn_token"',
   ],
   [
     "PROD-4.1v8-3 resources with an ID-JAG are accepted",

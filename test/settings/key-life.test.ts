@@ -161,4 +161,11 @@ test("only what targets and partners need is in use, beside the key of checkpoin
     "token RS256",
     "token ES256",
   ]);
+  // TXN-D-12: the key of access tokens signs no transaction token.
+  const transaction = { purposes: {}, rctx: {}, tctx: {} };
+  assert.deepEqual(usesOf({ ...own, names: ["td.example"], alg: "EdDSA", transaction }), [
+    "checkpoint ES256",
+    "grant EdDSA",
+    "token ES256",
+  ]);
 });

@@ -165,7 +165,16 @@ const DEFINED = new Set([
   ...["requested_token_type", "authorization_details", "code", "code_verifier", "redirect_uri", "password"],
   ...["refresh_token", "token", "token_type_hint", "DPoP", "dpop", "completion_mode", "deferral_code"],
   ...["response_type", "state", "code_challenge", "code_challenge_method", "response_mode", "prompt"],
-  ...["max_age", "acr_values", "ui_locales", "request", "request_uri", "dpop_jkt"],
+  ...[
+    "max_age",
+    "acr_values",
+    "ui_locales",
+    "request",
+    "request_uri",
+    "dpop_jkt",
+    "request_context",
+    "request_details",
+  ],
   ...["iss", "sub", "act", "may_act", "aud", "iat", "exp", "jti", "cnf", "auth_time", "acr"],
 ]);
 

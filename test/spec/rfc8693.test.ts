@@ -175,7 +175,7 @@ const requests: [string, Record<string, string>, object | string][] = [
       "requested_token_type_unsupported",
     ],
   ),
-  ...["refresh_token", "saml1", "saml2", "txn_token"].map(
+  ...["refresh_token", "saml1", "saml2", "txn_tokens"].map(
     (type): [string, Record<string, string>, string] => [
       `RFC8693-3-1 a request for a ${type} is refused`,
       { ...subject, requested_token_type: `urn:ietf:params:oauth:token-type:${type}` },

@@ -10,6 +10,7 @@ import { issueClientCertificate, makeAuthority, makeTrustDomain } from "../../sc
 import { type Answer, basic, encodeForm, type Sent } from "../../scripts/http-client.ts";
 import { DRAFT as DOCUMENTS } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
+import { DRAFT as TRANSACTIONS } from "../../src/spec/transaction-tokens.ts";
 import {
   byKey,
   type Key,
@@ -27,6 +28,7 @@ import { until } from "./until.ts";
 import { LOOPBACK } from "./web.ts";
 import {
   type Certificate,
+  EXCHANGE,
   type Form,
   ISSUER,
   JWT_SPIFFE,
@@ -40,8 +42,10 @@ const API = "https://api.example";
 const OWN = `${ISSUER}/api`;
 const SOFTWARE = "https://software.example";
 const ELSEWHERE = "elsewhere.example";
+const WORKLOADS = `spiffe://${ELSEWHERE}/*`;
 const PROXY = "proxy.example";
 const CC = { grant_type: "client_credentials", audience: API };
+const URN = "urn:ietf:params:oauth:token-type:";
 const DESK = { authorization: basic("desk", SECRET) };
 
 type Kept = Required<Certificate>;
@@ -111,11 +115,22 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
       registration: { mode: "open", open: { scopes: ["read"] } },
       clientMetadataDocuments: {},
       clientOrigins,
-      drafts: [SPIFFE, DOCUMENTS],
-      targets: [{ names: [API], scopes: ["read"], introspectors: ["desk"] }],
+      drafts: [SPIFFE, DOCUMENTS, TRANSACTIONS],
+      targets: [
+        { names: [API], owners: [WORKLOADS], scopes: ["read"], introspectors: ["desk"] },
+        {
+          ...{ kind: "transaction", names: [ELSEWHERE], owners: [WORKLOADS], purposes: { look: ["read"] } },
+          rctx: { req_ip: { is: "string" } },
+        },
+      ],
       policies: [
         rule("clients", { clients: ["desk", "signer", "billing", "pinned", `${publisher.origin}/*`] }),
-        rule("workloads", { actors: [`spiffe://${ELSEWHERE}/*`] }),
+        rule("workloads", { actors: [WORKLOADS] }),
+        rule("inside", {
+          ...{ allow: "transaction", issues: "transaction", actors: [WORKLOADS], targets: [ELSEWHERE] },
+          ...{ subjects: { issuers: [ISSUER] }, subjectToken: { audiences: ["self"] }, scopes: ["look"] },
+          ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+        }),
         rule("operators", {
           ...{ clients: ["desk"], targets: [OWN] },
           scopes: ["consent:manage", "policy:explain", "token:revoke", "audit:read", "job:manage"],
@@ -167,6 +182,25 @@ async function authenticate(world: World, { key, agent, svid, identities }: Part
   const bySvid = async (kid?: string): Promise<Answer> =>
     token({ client_assertion_type: JWT_SPIFFE, client_assertion: await svid(kid) });
   await expect(200, bySvid());
+  // What came in as the desk's own is handed on inside.
+  const desks = granted(await token({}, DESK));
+  await expect(
+    200,
+    token({
+      ...{
+        grant_type: EXCHANGE,
+        requested_token_type: `${URN}txn_token`,
+        audience: ELSEWHERE,
+        scope: "look",
+      },
+      ...{
+        subject_token: desks,
+        subject_token_type: `${URN}access_token`,
+        request_context: '{"req_ip":"::1"}',
+      },
+      ...{ client_assertion_type: JWT_SPIFFE, client_assertion: await svid() },
+    }),
+  );
   // For an unknown key the server looks at the bundle again.
   await expect(400, bySvid("unknown"));
   await expect(200, token({ client_id: "billing" }, {}, billing));

@@ -6,6 +6,7 @@ import { random } from "../../adapters/crypto/random.ts";
 import type { SecretClient } from "../../adapters/store/store.ts";
 import type { AuditEvent } from "../../audit/event.ts";
 import { EXIT } from "../../limits/process.ts";
+import { issuedTo } from "../../policy/products.ts";
 import { defined } from "../../result.ts";
 import type { SecretDigest, Settings } from "../../settings/settings.ts";
 import { CLIENT_ID_PREFIX } from "../../spec/rfc7591.ts";
@@ -61,7 +62,7 @@ function findProblems({ policy }: Settings, { workload, defaultTarget }: NewClie
     problems.push(`--workload ${word(workload)} is not the SPIFFE ID of a workload`);
   }
   const target = defaultTarget === undefined ? undefined : policy.targets.get(defaultTarget);
-  if (defaultTarget !== undefined && (target === undefined || target.partner !== undefined)) {
+  if (defaultTarget !== undefined && (target === undefined || issuedTo(target) !== "access_token")) {
     problems.push(`--default-target ${word(defaultTarget)} is not the name of a resource server in targets`);
   }
   return problems;

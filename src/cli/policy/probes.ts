@@ -113,13 +113,14 @@ function probe(
   const { client, workload, registrationClass } = caller;
   const [name = ""] = target.names;
   const { brings, chain } = MODES[rule.allow];
+  const held = target.transaction?.purposes.get(scope) ?? [scope];
   const question = defined<Question>({
     client,
     target: name,
     scope,
     workload: brings === "code" ? undefined : workload,
     actor: chain === "grows" ? (workload ?? client) : undefined,
-    ...token?.sent({ ...token.claims, scope: [scope, ...token.scopes].join(" ") }),
+    ...token?.sent({ ...token.claims, scope: [...held, ...token.scopes].join(" ") }),
     ...variant.members,
   });
   return {
@@ -160,7 +161,8 @@ function withDetails(variant: Variant, { details = [] }: Rule, target: Target): 
 }
 
 /** A partner issues different grants on request: a JWT grant, an ID-JAG, or an ID-JAG for one of its APIs. */
-function variantsOf({ partner }: Target): readonly Variant[] {
+function variantsOf({ partner, transaction }: Target): readonly Variant[] {
+  if (transaction !== undefined) return [{ label: "", members: { issues: "txn_token" } }];
   if (partner === undefined) return [{ label: "", members: {} }];
   const idJags = partner.resources.map(
     (resource): Variant => ({
@@ -297,7 +299,8 @@ function* subjectTokensOf(
       };
     }
     // A token from this server is tried too, without a chain and with the longest chain that the rule accepts.
-    const longest = MODES[rule.allow].chain === "grows" ? hopsMaxOf(rule) - 1 : 0;
+    const { chain } = MODES[rule.allow];
+    const longest = chain === "grows" ? hopsMaxOf(rule) - 1 : chain === "kept" ? hopsMaxOf(rule) : 0;
     for (const hops of new Set([0, longest])) {
       yield {
         label: `from this server, ${label}`,

@@ -12,6 +12,7 @@ import type { SignInFacts } from "../../spec/oidc-user.ts";
 import type { RefreshEnds } from "../../spec/refresh-token-expiration.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../../spec/rfc8693.ts";
+import type { TransactionRequest } from "../../spec/transaction-tokens.ts";
 import type { Authenticated } from "../authenticate-client.ts";
 import type { Failure, RefusedRequest, Unrecorded } from "../refusal.ts";
 import type { PlatformProof } from "../verifier.ts";
@@ -29,6 +30,8 @@ export type Requested = {
   /** The parameter `authorization_details`. */
   details?: string;
   requestedType?: RequestedType;
+  /** What a transaction token is to say of its call; absent in a question, which tells no facts. */
+  transaction?: TransactionRequest;
 };
 
 /** An authenticated client, or the one that a question names. */
@@ -166,6 +169,7 @@ type Manner = {
   tellsResource: boolean;
   /** Whether the target is named by the grant alone. */
   targetFromGrant: boolean;
+  transaction?: TransactionRequest;
   sentAs?: NonNullable<Requested["sentAs"]>;
 };
 

@@ -104,6 +104,7 @@ function orderOf(
       manner: defined<Order["manner"]>({
         tellsResource: namesApis,
         targetFromGrant: namesApis && named === undefined,
+        transaction: requested.transaction,
         sentAs: requested.sentAs,
       }),
       job: jobOf(subject, actor?.value),
@@ -181,7 +182,7 @@ function checkActor(
   return actor.sub === workload ? ok(actor) : err({ reason: "not_the_caller" });
 }
 
-/** PROD-4.1-30: the default target is an API of ours, so a request for an ID-JAG has to name its partner. */
+/** PROD-4.1-30: the default target is an API of ours, so other requests have to name their partner or trust domain. */
 function targetOf(
   { mode, requestedType }: Requested,
   { defaultTarget }: RequestingClient,
@@ -190,7 +191,8 @@ function targetOf(
   policy: PolicySet,
 ): Result<string | undefined, { reason: Reason }> {
   if (exchanges(mode)) {
-    return ok(requestedType === "id-jag" ? requested : (requested ?? defaultTarget));
+    const isApi = requestedType !== "id-jag" && requestedType !== "txn_token";
+    return ok(isApi ? (requested ?? defaultTarget) : requested);
   }
   return grantTarget(subject?.resources ?? [], requested, defaultTarget, policy);
 }

@@ -42,11 +42,12 @@ export type OwnSubject = Pick<
 export function readOwnSubject(
   issuer: string,
   { sub, ...row }: OwnSubject,
+  tokenType: "access_token" | "txn_token" = "access_token",
 ): Result<ResolvedSubject, Refused> {
   // PROD-5r4-1: a token for our own endpoints is never exchanged, as it may administer this server.
   if (row.audiences.some((one) => apiNames(issuer).includes(one)))
     return err({ reason: "token_for_own_endpoints" });
-  return ok({ sub, subject: { ...row, issuer, tokenType: "access_token" } });
+  return ok({ sub, subject: { ...row, issuer, tokenType } });
 }
 
 // --- tokens of platforms ----------------------------------------------------------------------------------------

@@ -63,6 +63,7 @@ const KINDS: Partial<Record<EventType, OwnEventKind>> = {
   "token.denied": "refused",
   "token_exchange.delegation": "acted",
   "token_exchange.impersonation": "acted_as_you",
+  "token_exchange.transaction": "acted",
   "token_exchange.denied": "refused",
   "deferral.granted": "acted",
   "grant.redeemed": "grant_redeemed",
@@ -88,6 +89,7 @@ const TOKEN_EVENT_TYPES: readonly string[] = [
   "refresh.retried_elsewhere",
   "token_exchange.delegation",
   "token_exchange.impersonation",
+  "token_exchange.transaction",
   "deferral.granted",
   "grant.redeemed",
 ] as const satisfies readonly EventType[];
