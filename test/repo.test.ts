@@ -639,7 +639,7 @@ const FIGURES_MAX = {
   withOptions: 18_900,
   longFunctions: 12,
   membersOfRequest: 12,
-  naming: { jobs: 120, details: 147, keys: 76, platforms: 55, refresh: 81, deferral: 40 },
+  naming: { jobs: 121, details: 147, keys: 76, platforms: 55, refresh: 81, deferral: 40 },
 };
 
 test("the core, its longest functions and the files that name an option become no more", () => {

@@ -16,6 +16,7 @@ import { mintX509Svid } from "../../scripts/dev-pki.ts";
 import { encodeForm, send } from "../../scripts/http-client.ts";
 import { freePorts, MAIN } from "../../scripts/server-process.ts";
 import { DRAFT as SPIFFE_DRAFT } from "../../src/spec/spiffe/client-auth.ts";
+import { DRAFT as TRANSACTIONS_DRAFT } from "../../src/spec/transaction-tokens.ts";
 import {
   layPrograms,
   NO_PYJWT,
@@ -50,6 +51,9 @@ let booking: { ts: string; py: string };
 let keyed: string;
 /** An API that takes tokens bound to a certificate alone, and where those are issued. */
 let bound: { api: string; issuer: string };
+/** An API behind which transaction tokens are used, and what is behind it. */
+let gateway: string;
+let inner: string;
 let page: Programs;
 
 const PAYING = ["invoices.read", "invoices.pay"];
@@ -87,6 +91,15 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
         details: { [INVOICE]: invoice, [OTHER]: { ...invoice } },
       },
       { names: [bound.api], owners: [workload("api")], scopes: SCOPES, binding: "certificate" },
+      { names: [gateway], owners: [workload("gateway")], scopes: SCOPES },
+      {
+        kind: "transaction",
+        names: [TRUST_DOMAIN],
+        owners: [workload("gateway"), workload("inner")],
+        purposes: { "look.trips": ["trips.read"], "change.trips": SCOPES },
+        rctx: { req_ip: { is: "string", chars: 45 } },
+        tctx: { trip: { from: "witness", workloads: [workload("gateway")], is: "string" } },
+      },
     ],
     policies: [
       {
@@ -97,7 +110,7 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
         subjectToken: { audiences: [issuer] },
         consent: "record",
         askUser: true,
-        targets: [...targets, mcpUrl, booking.ts, booking.py, keyed],
+        targets: [...targets, mcpUrl, booking.ts, booking.py, keyed, gateway],
         scopes: SCOPES,
       },
       {
@@ -110,6 +123,18 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
         acknowledge: "subjects-not-asked",
         targets,
         scopes: SCOPES,
+      },
+      {
+        id: "gateway-inside",
+        allow: "transaction",
+        issues: "transaction",
+        actors: [workload("gateway")],
+        subjects,
+        subjectToken: { audiences: ["self"] },
+        consent: "implied",
+        acknowledge: "subjects-not-asked",
+        targets: [TRUST_DOMAIN],
+        scopes: ["look.trips", "change.trips"],
       },
       {
         id: "planner-itself",
@@ -126,7 +151,7 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
         scopes: PAYING,
       },
     ],
-    drafts: [SPIFFE_DRAFT],
+    drafts: [SPIFFE_DRAFT, TRANSACTIONS_DRAFT],
     // So that the programs are told to wait.
     limits: { requestsPerSecondByClient: 5 },
   };
@@ -134,11 +159,13 @@ const configuration = (targets: readonly string[], mcpUrl: string) => {
 
 before(async () => {
   provider = await startProvider();
-  const ports = await freePorts(11);
+  const ports = await freePorts(13);
   const [port = 0, mtls = 0, ts = 0, py = 0, mcpPort = 0, boundPort = 0, ledgerTs = 0, ledgerPy = 0] = ports;
-  const [bookingTs = 0, bookingPy = 0, keyedPort = 0] = ports.slice(8);
+  const [bookingTs = 0, bookingPy = 0, keyedPort = 0, gatewayPort = 0, innerPort = 0] = ports.slice(8);
   booking = { ts: `https://localhost:${bookingTs}`, py: `https://localhost:${bookingPy}` };
   keyed = `https://localhost:${keyedPort}`;
+  gateway = `https://localhost:${gatewayPort}`;
+  inner = `https://localhost:${innerPort}`;
   issuer = `https://localhost:${port}`;
   api = { ts: `https://localhost:${ts}`, py: `https://localhost:${py}` };
   ledger = { ts: `https://localhost:${ledgerTs}`, py: `https://localhost:${ledgerPy}` };
@@ -544,3 +571,67 @@ test("each program of the page is one of these", () => {
     "verify.ts",
   ]);
 });
+
+// --- transaction tokens -------------------------------------------------------------------------------------------
+
+test("TXN-12-1, TXN-12.1-1, TXN-12.2-1, TXN-9.2-3 the gateway hands a call on with a transaction token, and what is behind it takes that and nothing else", {
+  skip: NO_PYJWT,
+}, async () => {
+  await start("inner.py", "inner", { DOMAIN: TRUST_DOMAIN, AUDIENCE: inner, PORT: new URL(inner).port });
+  const own = { DOMAIN: TRUST_DOMAIN, AUDIENCE: gateway, INNER: inner, PORT: new URL(gateway).port };
+  await start("gateway.ts", "gateway", own);
+  const token = await tokenOf("user-inside", gateway, "trips.read", "agents/inside");
+  const get = (origin: string, path: string, headers: Record<string, string | string[]>) =>
+    send(`${origin}${path}`, { ca: world.ca, headers: headers as Record<string, string> });
+  const served = await get(gateway, "/trips/t-7", { authorization: `Bearer ${token}` });
+  assert.equal(served.status, 200, served.text);
+  const { txn, from, ...told } = JSON.parse(served.text);
+  assert.deepEqual(told, { trip: "t-7", for: "company:user-inside", by: workload("gateway") });
+  assert.match(`${txn} ${from}`, /^txn_\S{22} \S*127\.0\.0\.1$|^txn_\S{22} ::1$/);
+  assert.equal((await get(gateway, "/trips/t-7", { authorization: `Bearer ${token}x` })).status, 401);
+  // The purpose needs a scope that this one has not.
+  const other = await tokenOf("user-inside", gateway, "trips.book", "agents/inside-too");
+  assert.equal((await get(gateway, "/trips/t-7", { authorization: `Bearer ${other}` })).status, 403);
+
+  const inside = await fetchInside(token, "t-7");
+  assert.equal((await get(inner, "/trips/t-7", { "txn-token": inside })).status, 200);
+  assert.equal((await get(inner, "/trips/t-8", { "txn-token": inside })).status, 403);
+  const [header = "", payload = "", signature = ""] = inside.split(".");
+  const forged = Buffer.from(JSON.stringify({ ...claimsOf(inside), tctx: { trip: "t-8" } })).toString(
+    "base64url",
+  );
+  for (const wrong of [
+    {},
+    { authorization: `Bearer ${inside}` },
+    { "txn-token": token },
+    { "txn-token": [inside, inside] },
+    { "txn-token": `${inside}, ${inside}` },
+    { "txn-token": `${header}.${forged}.${signature}` },
+    {
+      "txn-token": `${Buffer.from('{"alg":"none","typ":"txntoken+jwt"}').toString("base64url")}.${payload}.`,
+    },
+    { "txn-token": await userToken("user-inside") },
+  ]) {
+    assert.equal((await get(inner, "/trips/t-7", wrong)).status, 401, JSON.stringify(wrong));
+  }
+  assert.equal((await trips(gateway, `Bearer ${inside}`)).status, 404);
+  assert.equal((await get(gateway, "/trips/t-7", { authorization: `Bearer ${inside}` })).status, 401);
+});
+
+/** What the gateway asks for, by hand. */
+async function fetchInside(token: string, trip: string): Promise<string> {
+  const svid = await svidOf("gateway");
+  const body = encodeForm({
+    ...world.as(svid),
+    grant_type: EXCHANGE,
+    requested_token_type: "urn:ietf:params:oauth:token-type:txn_token",
+    subject_token: token,
+    subject_token_type: "urn:ietf:params:oauth:token-type:access_token",
+    audience: TRUST_DOMAIN,
+    scope: "look.trips",
+    request_details: JSON.stringify({ trip }),
+  });
+  const answer = await send(`${issuer}/token`, { method: "POST", ca: world.ca, headers: FORM, body });
+  assert.equal(answer.status, 200, answer.text);
+  return String(answer.body.access_token);
+}

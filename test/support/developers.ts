@@ -23,6 +23,7 @@ export function programs(): Map<string, string> {
     "people/README",
     "policy/details",
     "audit/proofs",
+    "policy/transactions",
   ];
   return programsOn(pages, "ts|python");
 }
