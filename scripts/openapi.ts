@@ -1,5 +1,7 @@
 /** The description of the endpoints as OpenAPI 3.1, from the schemas that validate and from the table of endpoints. */
+
 import { toJsonSchema } from "@valibot/to-json-schema";
+import { OCSF_TYPE } from "../src/audit/ocsf.ts";
 import { readManifest } from "../src/program.ts";
 import { ANSWERS, type Schema } from "./openapi/answers.ts";
 import { ENDPOINTS, type Endpoint } from "./openapi/endpoints.ts";
@@ -137,6 +139,7 @@ function response(body: Endpoint["answers"][number], { formats }: Endpoint): obj
         content: {
           [TYPES[body] ?? "application/json"]: { schema: refOf(body) },
           ...(formats ? { "application/x-ndjson": {}, "text/csv": {} } : {}),
+          ...(formats === "events" ? { [OCSF_TYPE]: {} } : {}),
         },
       };
   }

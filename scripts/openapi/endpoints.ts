@@ -35,7 +35,7 @@ export type Endpoint = {
   /** The media type of a body that is neither JSON nor a form. */
   bodyType?: string;
   /** JSON, NDJSON or CSV. */
-  formats?: true;
+  formats?: "events" | "checkpoints";
 };
 
 const AUTHENTICATION = ["client_id", "client_secret", "client_assertion_type", "client_assertion"];
@@ -170,7 +170,7 @@ export const ENDPOINTS: Readonly<Record<string, Partial<Record<Method, Endpoint>
     get: managed("/audit/events", {
       says: `Events of the audit trail, by ${Object.keys(FILTERS).length} filters.`,
       query: EVENT_PARAMETERS,
-      formats: true,
+      formats: "events",
       answers: { 200: "Events" },
       refuses: [406],
     }),
@@ -179,7 +179,7 @@ export const ENDPOINTS: Readonly<Record<string, Partial<Record<Method, Endpoint>
     get: managed("/audit/checkpoints", {
       says: "Signed checkpoints of the audit trail.",
       query: ["limit", "cursor"],
-      formats: true,
+      formats: "checkpoints",
       answers: { 200: "Checkpoints" },
       refuses: [406],
     }),

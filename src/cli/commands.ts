@@ -79,7 +79,8 @@ const AUDIT: CommandUsage = {
     "limit N": "the last N events",
     summary: "counts the events by day, agent, outcome, reason and question, in place of printing them",
     "jti JTI": "the events of a token and of its ancestors; can be combined with --format and --config only",
-    "format FORMAT": "text, ndjson (each event as it is stored) or csv (for spreadsheets)",
+    "format FORMAT":
+      "text, ndjson (each event as it is stored), csv (for spreadsheets) or ocsf (for security tools, OCSF 1.6.0)",
     json: "the same as --format ndjson; each result as one JSON object a line",
     "export FILE":
       "events.ndjson of an export, or all pages of GET /audit/events as application/x-ndjson, without filters",

@@ -6,6 +6,7 @@
 
 import { eventCells, eventColumns } from "../audit/columns.ts";
 import { csvText } from "../audit/csv.ts";
+import { OCSF_TYPE, ocsfText } from "../audit/ocsf.ts";
 import {
   EVENT_PARAMETERS,
   encodeListing,
@@ -43,6 +44,8 @@ type Page = {
   items: readonly string[];
   columns: readonly string[];
   rows: () => Promise<readonly (readonly string[])[]>;
+  /** The items for security tools, where there are any. */
+  ocsf?: () => Promise<readonly string[]>;
   cursor: string;
   more: boolean;
 };
@@ -69,14 +72,22 @@ const FORMATS: Readonly<Record<string, Format>> = {
     write: async ({ columns, rows }) => csvText(columns, await rows()),
   },
 };
-const TYPES = Object.keys(FORMATS);
+/** Of events alone (AUDIT-D-20). */
+const EVENT_FORMATS: typeof FORMATS = {
+  ...FORMATS,
+  [OCSF_TYPE]: {
+    contentType: OCSF_TYPE,
+    write: async ({ ocsf }) => ((await ocsf?.()) ?? []).map((item) => `${item}\n`).join(""),
+  },
+};
 
 /** The format that the request accepts; a refusal if it accepts none. */
-function formatFor(request: HttpRequest): Result<Format, HttpResponse> {
-  const type = chooseMediaType(request.headers.get("accept") ?? "", TYPES);
-  const format = type === undefined ? undefined : FORMATS[type];
+function formatFor(request: HttpRequest, formats: typeof FORMATS): Result<Format, HttpResponse> {
+  const types = Object.keys(formats);
+  const type = chooseMediaType(request.headers.get("accept") ?? "", types);
+  const format = type === undefined ? undefined : formats[type];
   if (format !== undefined) return ok(format);
-  return err(httpError({ status: 406, description: `the answer is one of ${TYPES.join(", ")}` }));
+  return err(httpError({ status: 406, description: `the answer is one of ${types.join(", ")}` }));
 }
 
 /**
@@ -126,7 +137,7 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/audit/events");
     if (!admitted.ok) return admitted.error;
-    const format = formatFor(request);
+    const format = formatFor(request, EVENT_FORMATS);
     if (!format.ok) return format.error;
     const parameters = readParameters(new URL(request.url).search, EVENT_PARAMETERS);
     if (!parameters.ok) return badRequest(parameters.error);
@@ -148,7 +159,8 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
       member: "events",
       items: shown.map(({ body }) => body),
       columns: eventColumns,
-      rows: () => rowsOf(shown),
+      rows: () => eachOf(shown, eventCells),
+      ocsf: async () => (await eachOf(shown, ocsfText)).filter((one) => one !== undefined),
       cursor: encodeListing(defined({ spans: listing.spans, after: next })),
       more: next !== undefined,
     });
@@ -158,13 +170,16 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
 const turn = (): Promise<unknown> => new Promise(setImmediate);
 
 /** Each event is parsed, so other requests have a turn after a few of them. */
-async function rowsOf(events: readonly AuditRecord[]): Promise<readonly (readonly string[])[]> {
-  const rows: (readonly string[])[] = [];
+async function eachOf<T>(
+  events: readonly AuditRecord[],
+  as: (event: AuditRecord) => T,
+): Promise<readonly T[]> {
+  const items: T[] = [];
   for (const [index, event] of events.entries()) {
     if (index % AUDIT_EVENTS_READ === 0) await turn();
-    rows.push(eventCells(event));
+    items.push(as(event));
   }
-  return rows;
+  return items;
 }
 
 /** Begins a new listing, or continues one with its next page or with the events written since it ended. */
@@ -203,7 +218,7 @@ export function auditCheckpointsEndpoint(ports: AdmitPorts & Pick<Ports, "audit"
   return async (request, peer) => {
     const admitted = await admit(ports, request, peer, "/audit/checkpoints");
     if (!admitted.ok) return admitted.error;
-    const format = formatFor(request);
+    const format = formatFor(request, FORMATS);
     if (!format.ok) return format.error;
     const parameters = readParameters(new URL(request.url).search, ["limit", "cursor"]);
     if (!parameters.ok) return badRequest(parameters.error);

@@ -422,6 +422,28 @@ test("AUDIT-D-19 a summary counts what was refused by day, agent, reason and que
     assert.equal((await run(...more)).code, 2);
 });
 
+// --- for security tools -----------------------------------------------------------------------------------------
+
+test("AUDIT-D-20 each event is one of OCSF, with what the class requires, and the stored text", async () => {
+  const { code, out } = await runCommandLine(["audit", "--format", "ocsf", "--config", configFile]);
+  assert.equal(code, 0);
+  const classes = new Map<number, number>();
+  for (const line of linesOf(out)) {
+    const one = JSON.parse(line);
+    const event = JSON.parse(one.raw_data);
+    classes.set(one.class_uid, (classes.get(one.class_uid) ?? 0) + 1);
+    assert.equal(one.type_uid, 100 * one.class_uid + one.activity_id);
+    assert.equal(one.metadata.version, "1.6.0");
+    assert.deepEqual([one.metadata.uid, one.time], [event.id, Date.parse(event.time)]);
+    assert.equal(one.status_id, event.outcome === "allow" ? 1 : 2);
+    if (one.class_uid === 3003) {
+      assert.deepEqual(one.privileges, (event.granted ?? event.requested)?.scope?.split(" ") ?? []);
+      assert.equal(one.user.uid, event.subject?.sub ?? event.client.workload ?? event.client.client_id);
+    }
+  }
+  assert.deepEqual([...classes.keys()].sort(), [0, 3003]);
+});
+
 // --- what is not as it was recorded -----------------------------------------------------------------------------
 
 const linesOf = (text: string): string[] => text.trimEnd().split("\n");

@@ -439,6 +439,17 @@ test("PROD-6.3-3 checkpoints as CSV have a row each", async () => {
   assert.match(answer.text, /^log,tree_size,checkpoint\r\ntest,\d+,[\w.-]+\r\n$/);
 });
 
+test("AUDIT-D-20 events as OCSF are a line each, with the stored text, and checkpoints have none", async () => {
+  const stored = await read({}, { accept: "application/x-ndjson" });
+  const answer = await read({}, { accept: "application/x-ocsf-ndjson" });
+  assert.equal(answer.headers["content-type"], "application/x-ocsf-ndjson");
+  const lines = answer.text.trimEnd().split("\n");
+  const raw = lines.map((line) => JSON.parse(line).raw_data);
+  assert.deepEqual(raw.slice(0, 20), stored.text.trimEnd().split("\n").slice(0, 20));
+  const none = await read({}, { accept: "application/x-ocsf-ndjson" }, "/audit/checkpoints");
+  assert.equal(none.status, 406);
+});
+
 for (const [what, accept] of [
   ["HTML", "text/html"],
   ["CSV with the weight zero", "text/csv;q=0"],

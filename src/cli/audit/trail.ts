@@ -2,6 +2,7 @@
 import { type ChainFailure, checkRecord } from "../../adapters/audit/chain.ts";
 import type { EventLog, Head, Store, StoredEvent } from "../../adapters/store/store.ts";
 import { eventCells, eventColumns, readEvent } from "../../audit/columns.ts";
+import { ocsfText } from "../../audit/ocsf.ts";
 import type { AuditPosition, EventFilter, Span } from "../../audit/query.ts";
 import { escapeUnsafe } from "../../audit/safe-text.ts";
 import type { Term } from "../../audit/terms.ts";
@@ -50,10 +51,11 @@ async function* readLog(log: EventLog, name: string, head: Head): AsyncGenerator
 }
 
 /** How events are printed. */
-export const FORMATS: Formats<AuditRecord> = {
+export const FORMATS: Formats<AuditRecord> & { ocsf: Format<AuditRecord> } = {
   text: { line: eventLine },
   ndjson: { line: ({ body }) => escapeUnsafe(body) },
   csv: asCsv(eventColumns, eventCells),
+  ocsf: { line: (record) => escapeUnsafe(ocsfText(record) ?? "") },
 };
 
 type Listed = {

@@ -70,8 +70,7 @@ time{white-space:nowrap;font-variant-numeric:tabular-nums}
 .stop{border-left:.25rem solid var(--refusal);padding:.125rem 0 .125rem 1rem;margin:.75rem 0}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1.5rem;margin:.75rem 0}
 dd{margin:0;overflow-wrap:anywhere}
-details{margin:1rem 0}
-summary{cursor:pointer;color:var(--accent);padding:.25rem 0}
+summary{cursor:pointer;color:var(--accent);padding:.25rem 0;margin-top:1rem}
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px}
 @media(max-width:40rem){body{background:var(--card)}main{border:0;border-radius:0;padding:.75rem 1.25rem}dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.5rem}}
 @media print{body{background:none}main{border:0}.e{stroke-opacity:.7}}
