@@ -68,6 +68,19 @@ export const readRecords =
       found.map((row) => fromRow(table, row)),
     );
 
+/** Writes these columns of the row with this key, which has to be the version before; tells whether it was. */
+export function putAtVersion(
+  { change }: Engine,
+  table: string,
+  key: readonly string[],
+  columns: readonly string[],
+) {
+  const set = ["version", ...columns].map((name) => `${name} = :${name}`).join(", ");
+  const same = key.map((name) => `${name} = :${name}`).join(" and ");
+  const put = `update ${table} set ${set} where ${same} and version = :version - 1`;
+  return async (row: Values): Promise<boolean> => (await change(put, row)) === 1;
+}
+
 /** Removes at most `limit` rows of the table, those that `where` finds; of these, the ones that `only` leaves. */
 export const sweepOf =
   (

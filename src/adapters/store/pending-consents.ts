@@ -1,30 +1,26 @@
 /** Pending consents, in both stores. */
 import type { PendingConsent } from "../../records.ts";
 import { toRow } from "./columns.ts";
-import { type Engine, readRecords, type Values } from "./engine.ts";
+import { type Engine, putAtVersion, readRecords, type Values } from "./engine.ts";
 import type { PendingConsentStore } from "./store.ts";
 import { PENDING_CONSENT } from "./tables.ts";
 
 /** PAGE-D-23: what its user has answered takes no room of other questions; what an agent cancelled does. */
 const WAITING = "decided is null and expires_at > :now";
 
+/** What a change writes: how often it was asked again is counted apart. */
+const CHANGED = ["job_id", "body", "expires_at", "polls_recorded", "decided"];
+
 export function pendingConsents(engine: Engine): PendingConsentStore {
   const { change, remove } = engine;
   const read = readRecords(engine);
+  const put = putAtVersion(engine, "pending_consent", ["id"], CHANGED);
   return {
     open: openingOn(engine),
     find: async (id, now) => (await read(PENDING_CONSENT, livingBy("id"), { id, now }))[0],
     list: async (subject, now) =>
       read(PENDING_CONSENT, `${livingBy("subject")} order by expires_at, id`, { subject, now }),
-    replace: async (pending) => {
-      const changed = await change(
-        `update pending_consent set version = :version, job_id = :job_id, body = :body, expires_at = :expires_at,
-           polls_recorded = :polls_recorded, decided = :decided
-         where id = :id and version = :version - 1`,
-        rowOf(pending),
-      );
-      return changed === 1;
-    },
+    replace: async (pending) => put(rowOf(pending)),
     poll: async ({ id, version }, now) => {
       const counted = await change(
         `update pending_consent set polls = polls + 1, polled_at = cast(:now as bigint)

@@ -3,25 +3,20 @@
  * and the digest of their e-mail address. The journal writes both with what is issued or signed in.
  */
 import { toRow } from "./columns.ts";
-import { type Engine, readRecords, sweepOf } from "./engine.ts";
+import { type Engine, putAtVersion, readRecords, sweepOf } from "./engine.ts";
 import type { RecheckRows, SubjectEmailRows } from "./store.ts";
 import { RECHECK, SUBJECT_EMAIL } from "./tables.ts";
 
+const OF_USER = ["origin_iss", "origin_sub"];
+
 export function recheckRows(engine: Engine): RecheckRows {
-  const { change } = engine;
   const read = readRecords(engine);
+  const put = putAtVersion(engine, "recheck", OF_USER, ["confirmed_at", "asked_at", "sealed"]);
   return {
     find: async ({ iss, sub }) =>
       (await read(RECHECK, "from recheck where origin_iss = :iss and origin_sub = :sub", { iss, sub }))[0],
-    replace: async (recheck) => {
-      const changed = await change(
-        `update recheck set version = :version, confirmed_at = :confirmed_at, asked_at = :asked_at, sealed = :sealed
-         where origin_iss = :origin_iss and origin_sub = :origin_sub and version = :version - 1`,
-        toRow(RECHECK.columns, recheck),
-      );
-      return changed === 1;
-    },
-    sweep: sweepOf(engine, "recheck", ["origin_iss", "origin_sub"]),
+    replace: async (recheck) => put(toRow(RECHECK.columns, recheck)),
+    sweep: sweepOf(engine, "recheck", OF_USER),
   };
 }
 
@@ -37,6 +32,6 @@ export function subjectEmailRows(engine: Engine): SubjectEmailRows {
       });
       return rows.map(({ origin }) => origin);
     },
-    sweep: sweepOf(engine, "subject_email", ["origin_iss", "origin_sub"]),
+    sweep: sweepOf(engine, "subject_email", OF_USER),
   };
 }

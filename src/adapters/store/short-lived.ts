@@ -1,14 +1,17 @@
 /** The rows of sign-in and authorization, in both stores. */
 import type { SessionFacts, ShortLived, ShortLivedKind } from "../../records.ts";
 import { insertInto, toRow } from "./columns.ts";
-import { type Engine, readRecords, sweepOf } from "./engine.ts";
+import { type Engine, putAtVersion, readRecords, sweepOf } from "./engine.ts";
 import type { ShortLivedStore } from "./store.ts";
 import { SHORT_LIVED } from "./tables.ts";
+
+const KEY = ["kind", "key"];
 
 /** `expired` is the condition for rows that expired before `:before`, where the database needs another one. */
 export function shortLivedRows(engine: Engine, expired?: string): ShortLivedStore {
   const { change, remove } = engine;
   const over = `delete from short_lived where ${expired}`;
+  const put = putAtVersion(engine, "short_lived", KEY, ["browser", "body", "expires_at"]);
   const read = readRecords(engine);
   return {
     add: async (row) => void (await change(insertInto(SHORT_LIVED), toRow(SHORT_LIVED.columns, row))),
@@ -28,17 +31,10 @@ export function shortLivedRows(engine: Engine, expired?: string): ShortLivedStor
       );
       return found.map(({ body }) => body as SessionFacts);
     },
-    replace: async (row) => {
-      const changed = await change(
-        `update short_lived set version = :version, browser = :browser, body = :body, expires_at = :expires_at
-         where kind = :kind and key = :key and version = :version - 1`,
-        toRow(SHORT_LIVED.columns, row),
-      );
-      return changed === 1;
-    },
+    replace: async (row) => put(toRow(SHORT_LIVED.columns, row)),
     sweep:
       expired === undefined
-        ? sweepOf(engine, "short_lived", ["kind", "key"])
+        ? sweepOf(engine, "short_lived", KEY)
         : async (before, limit) => remove(over, { before, limit }),
   };
 }
