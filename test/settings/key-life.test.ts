@@ -164,7 +164,7 @@ test("only what targets and partners need is in use, beside the key of checkpoin
   // TXN-D-12: the key of access tokens signs no transaction token.
   const transaction = { purposes: {}, rctx: {}, tctx: {} };
   assert.deepEqual(usesOf({ ...own, names: ["td.example"], alg: "EdDSA", transaction }), [
-    "checkpoint ES256",
+    "checkpoint EdDSA",
     "grant EdDSA",
     "token ES256",
   ]);
