@@ -30,7 +30,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ["spec/rfc8693.ts", "of chain.toReversed()) {", "of chain.slice(0, 1)) {", "RFC8693-4.1-5"],
   ["spec/rfc8693.ts", "of chain.toReversed()) {", "of chain) {", "RFC8693-4.1-5"],
   ["spec/rfc8693.ts", "if (!isJsonObject(mayAct) || mayAct.sub !== party.sub) return false;", "if (!isJsonObject(mayAct)) return false;", "RFC8693-4.4-2"],
-  ["policy/judge.ts", "if (subject !== undefined && !subject.scopes.includes(one))", "if (false)", "PROD-2.6-6"],
+  ["policy/judge.ts", "if (held?.includes(one) === false)", "if (false)", "PROD-2.6-6"],
   ["flows/build-token.ts", 'jwt: { typ: GRANT_TYP, tokenType: "N_A",', 'jwt: { typ: GRANT_TYP, tokenType: "Bearer",', "IDC-2.3.3-1"],
   ["flows/build-token.ts", '"id-jag": { typ: ID_JAG_TYP,', '"id-jag": { typ: GRANT_TYP,', "IDJAG-3.1-7"],
   ["spec/rfc7523.ts", 'if (named !== undefined && named.value !== clientId) return err({ kind: "grant_client_differs" });', "", "IDJAG-4.4.1-4"],
