@@ -131,6 +131,8 @@ function response(body: Endpoint["answers"][number], { formats }: Endpoint): obj
       return { description: "without a body" };
     case "html":
       return { description: "a page", content: { "text/html": {} } };
+    case "text":
+      return { description: "a text of lines", content: { "text/plain": {} } };
     case "picture":
       return { description: "a picture", content: { "image/png": {} } };
     default:

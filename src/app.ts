@@ -16,6 +16,12 @@ import { introspectEndpoint } from "./http/introspect.ts";
 import { createJobEndpoint, jobEndpoint, jobsEndpoint } from "./http/jobs.ts";
 import type { People, PeopleEndpoint } from "./http/people.ts";
 import {
+  auditLogEndpoint,
+  auditLogsEndpoint,
+  consistencyEndpoint,
+  receiptEndpoint,
+} from "./http/receipts.ts";
+import {
   deleteRegistrationEndpoint,
   readRegistrationEndpoint,
   registerEndpoint,
@@ -73,6 +79,10 @@ export function routesOf(ports: Ports, people: () => People | undefined): Routes
     },
     [`${base}/audit/events`]: { GET: at(auditEventsEndpoint) },
     [`${base}/audit/checkpoints`]: { GET: at(auditCheckpointsEndpoint) },
+    [`${base}/audit/receipts/*`]: { GET: at(receiptEndpoint) },
+    [`${base}/audit/logs`]: { GET: at(auditLogsEndpoint) },
+    [`${base}/audit/logs/*`]: { GET: at(auditLogEndpoint) },
+    [`${base}/audit/consistency/*`]: { GET: at(consistencyEndpoint) },
     [base || "/"]: { GET: ofPeople("home") },
     [`${base}/logo/*`]: { GET: ofPeople("logo") },
     "/favicon.ico": { GET: ofPeople("home") },

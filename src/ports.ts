@@ -294,6 +294,24 @@ export interface Signer extends OwnKeys {
   signText(key: SigningKey, text: string): Awaitable<Uint8Array>;
 }
 
+/** RCPT-D: an event that issued a token. `pending`: no checkpoint covers it; `without`: none can be made of it. */
+export type IssuedFor = {
+  jti: string;
+  client: string;
+  audience: string;
+  receipt(): Promise<Result<string, "pending" | "without">>;
+};
+
+export interface Receipts {
+  find(jti: string): Promise<IssuedFor | undefined>;
+  /** Each log with its name among verifiers, and its keys as they take them. */
+  logs(): Promise<readonly { log: string; origin: string; keys: readonly string[] }[]>;
+  /** The newest checkpoint of the log, as a signed note. */
+  checkpoint(log: string): Promise<string | undefined>;
+  /** The hashes (base64) that prove a log to have grown; undefined where no checkpoint covers `to` records. */
+  consistency(log: string, from: number, to: number): Promise<readonly string[] | undefined>;
+}
+
 // --- all ports ----------------------------------------------------------------------------------------------
 
 export type Ports = {
@@ -317,6 +335,7 @@ export type Ports = {
   outage: Outage;
   /** `keys` are the public keys that verify checkpoints. */
   audit: AuditTrail & { keys(): readonly JsonObject[] };
+  receipts: Receipts;
   authFailures: AuthFailures;
   introspections: Introspections;
   throttle: Throttle;

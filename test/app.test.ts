@@ -9,6 +9,7 @@ import { makeTrustDomain } from "../scripts/dev-pki.ts";
 import { makeProfile } from "../scripts/dev-profile.ts";
 import { basic } from "../scripts/http-client.ts";
 import { openJournal } from "../src/adapters/audit/journal.ts";
+import { receiptsOf } from "../src/adapters/audit/receipts.ts";
 import { clock } from "../src/adapters/clock.ts";
 import { hash } from "../src/adapters/crypto/hash.ts";
 import { makeNonces } from "../src/adapters/crypto/nonces.ts";
@@ -74,6 +75,7 @@ test("AUDIT-D-4 the recorded digest is that of the policy that decided, even if 
     endings: store.endings,
     subjectEmails: store.subjectEmails,
     audit: { ...store.audit, keys: () => [] },
+    receipts: receiptsOf({ store, signer, verifier, issuer: first.settings.issuer }),
     authFailures: { note: () => undefined },
     introspections: { note: () => undefined },
     throttle: makeThrottle(clock, first.fixed.limits),

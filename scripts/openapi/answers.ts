@@ -94,6 +94,8 @@ export const ANSWERS = {
     ...{ checkpoints: list(json({ log: text, tree_size: whole, checkpoint: text })), keys: list(any) },
     ...{ cursor: text, more: flag },
   }),
+  Pending: json({ pending: flag }),
+  Logs: json({ logs: list(json({ log: text, origin: text, keys: list(text) })) }),
   Keys: json({ keys: list(any) }),
   Metadata: json({ issuer: text }, true),
   ResourceMetadata: json({ resource: text }, true),

@@ -14,7 +14,7 @@ import type { AnswerName } from "./answers.ts";
 type Method = "get" | "post" | "put" | "delete";
 
 /** `html` is a page for a user, `none` an answer without a body. */
-type Told = AnswerName | "html" | "none" | "picture";
+type Told = AnswerName | "html" | "none" | "picture" | "text";
 
 export type Endpoint = {
   says: string;
@@ -182,6 +182,35 @@ export const ENDPOINTS: Readonly<Record<string, Partial<Record<Method, Endpoint>
       formats: "checkpoints",
       answers: { 200: "Checkpoints" },
       refuses: [406],
+    }),
+  },
+  "/audit/receipts/{jti}": {
+    get: managed("/audit/receipts", {
+      says: "What proves that a token was issued, for its client, for who may ask about it, and with `audit:read`.",
+      answers: { 200: "text", 202: "Pending" },
+      refuses: [404],
+    }),
+  },
+  "/audit/logs": {
+    get: {
+      says: "The keys of each log, as verifiers of receipts take them.",
+      by: "public",
+      answers: { 200: "Logs" },
+    },
+  },
+  "/audit/logs/{log}": {
+    get: managed("/audit/logs", {
+      says: "The newest checkpoint of a log, as a signed note.",
+      answers: { 200: "text" },
+      refuses: [404],
+    }),
+  },
+  "/audit/consistency/{log}": {
+    get: managed("/audit/logs", {
+      says: "The hashes that prove a log of `to` records to have grown from that of `from`, one a line.",
+      query: ["from", "to"],
+      answers: { 200: "text" },
+      refuses: [404],
     }),
   },
   "/": { get: page("A page about this server.") },

@@ -7,15 +7,16 @@ import type { AuditEvent } from "../audit/event.ts";
 import type { Reason, TokenReason } from "../audit/reasons.ts";
 import type { ProvenKeys } from "../policy/access.ts";
 import { isProven } from "../policy/binding.ts";
-import { API_PATHS, type ApiPath, type ApiScope, apiAudience } from "../policy/own-target.ts";
+import { ALSO_TAKES, API_PATHS, type ApiPath, type ApiScope, apiAudience } from "../policy/own-target.ts";
 import type { OwnTokenPorts, Ports } from "../ports.ts";
-import { err, ok, type Result } from "../result.ts";
+import { defined, err, ok, type Result } from "../result.ts";
 import { parseJws } from "../spec/rfc7515.ts";
 import type { BoundTo } from "../spec/rfc7800.ts";
 import { verifyOwnToken } from "./verify-own-token.ts";
 
 export type ApiCaller = {
   clientId: string;
+  workload?: string;
   /** `sub` of its token: the client itself, or the subject that it acts for. */
   subject: string;
   jti: string;
@@ -65,15 +66,16 @@ export async function authorizeToken(
   // RFC9068-4-9, RFC9700-2.3-3: tokens of ours for other targets are refused, and those for one endpoint at the others.
   const audiences = [apiAudience(issuer), issuer + path];
   if (!audiences.includes(record.audience)) return invalid("audience_not_ours");
-  const caller: ApiCaller = {
+  const caller = defined<ApiCaller>({
     clientId: record.clientId,
+    workload: record.workload,
     subject: record.subject,
     jti: record.jti,
     scopes: record.scope.split(" "),
     exchanged: record.origin.iss !== issuer || record.ancestors.length > 0,
-  };
+  });
   // RFC6749-7-1: the token has to have the scope of the endpoint.
-  if (!caller.scopes.includes(scope)) {
+  if (![scope, ALSO_TAKES[path]].some((one) => one !== undefined && caller.scopes.includes(one))) {
     return err({ kind: "scope_insufficient", reason: "scope_insufficient", scope, caller });
   }
   const waitSeconds = ports.throttle.spend(caller.clientId);

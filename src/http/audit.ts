@@ -111,13 +111,12 @@ async function answer(
   return { status: 200, headers, body: await write(page, rest) };
 }
 
-/** AUDIT-D-6: a reading is recorded before anything is shown. */
-async function recordReading(
+/** AUDIT-D-6: a reading is recorded before anything is shown; `what` says of what. */
+export async function recordAuditReading(
   ports: Pick<Ports, "settings" | "journal">,
   { caller, audited }: Admitted<ApiCaller>,
-  parameters: Parameters,
+  what: JsonObject,
 ): Promise<void> {
-  const { cursor, ...query } = Object.fromEntries(parameters);
   await ports.journal.record({
     event: {
       type: "admin.access",
@@ -126,9 +125,14 @@ async function recordReading(
       request: audited,
       client: describeCaller(caller),
       policy: { digest: ports.settings().policy.digest },
-      detail: { query, continued: cursor !== undefined },
+      detail: what,
     },
   });
+}
+
+function pageOf(parameters: Parameters): JsonObject {
+  const { cursor, ...query } = Object.fromEntries(parameters);
+  return { query, continued: cursor !== undefined };
 }
 
 // --- events ---------------------------------------------------------------------------------------------------
@@ -149,7 +153,7 @@ export function auditEventsEndpoint(ports: AdmitPorts & Pick<Ports, "audit">): H
     if (!cursor.ok) return badRequest(cursor.error);
     // The state of the logs is taken before this reading is recorded, so that a listing does not show itself.
     const listing = await openListing(ports, cursor.value);
-    await recordReading(ports, admitted.value, parameters.value);
+    await recordAuditReading(ports, admitted.value, pageOf(parameters.value));
 
     const { lineageOf, terms, holds, ...times } = filter.value;
     const family = lineageOf === undefined ? [] : [await familyOf(ports, lineageOf)];
@@ -226,7 +230,7 @@ export function auditCheckpointsEndpoint(ports: AdmitPorts & Pick<Ports, "audit"
     if (limit === undefined) return badRequest(LIMIT_WRONG);
     const cursor = readSizes(parameters.value);
     if (!cursor.ok) return badRequest(cursor.error);
-    await recordReading(ports, admitted.value, parameters.value);
+    await recordAuditReading(ports, admitted.value, pageOf(parameters.value));
 
     // Sizes only grow, so one size for each log says what was shown.
     const seen = new Map(cursor.value);

@@ -33,6 +33,8 @@ export const FACTS_CONSENTS_MAX = 16;
 /** Entries on one page of the audit API, by default and at most. */
 export const AUDIT_PAGE = 100;
 export const AUDIT_PAGE_MAX = 1_000;
+/** When a receipt that no checkpoint covers is asked for again. */
+export const RECEIPT_RETRY_SECONDS = 10;
 /** The events that one page reads at most for filters that are no terms of the index. */
 export const AUDIT_PAGE_READ_MAX = 10_000;
 /** Requests that one count of failed authentications or of introspection names. */

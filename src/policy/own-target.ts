@@ -10,11 +10,16 @@ export const API_PATHS = {
   "/policy/explain": "policy:explain",
   "/audit/events": "audit:read",
   "/audit/checkpoints": "audit:read",
+  "/audit/receipts": "receipt:read",
+  "/audit/logs": "audit:read",
   "/consents": "consent:manage",
   "/register": "client:manage",
   "/revocations": "token:revoke",
   "/jobs": "job:manage",
 } as const;
+/** RCPT-D-10: the scope for the whole trail is one for the receipt of a token, too. */
+export const ALSO_TAKES: { readonly [path: string]: ApiScope } = { "/audit/receipts": "audit:read" };
+
 export type ApiPath = keyof typeof API_PATHS;
 export type ApiScope = (typeof API_PATHS)[ApiPath];
 

@@ -5,6 +5,7 @@ import { startIndexing } from "../adapters/audit/indexing.ts";
 import { countIntrospections } from "../adapters/audit/introspections.ts";
 import type { Loss } from "../adapters/audit/journal.ts";
 import { startPolicyArchive } from "../adapters/audit/policy-archive.ts";
+import { receiptsOf } from "../adapters/audit/receipts.ts";
 import { startRetention } from "../adapters/audit/retention.ts";
 import { openClients } from "../adapters/clients/clients.ts";
 import { startIdleRegistrations, startKeptCeilings } from "../adapters/clients/idle-registrations.ts";
@@ -177,6 +178,7 @@ function portsOf(
     journal,
     outage: journal.outage,
     audit: { ...store.audit, keys: ring.signer("checkpoint").published },
+    receipts: receiptsOf({ store, signer: ring.signer("checkpoint"), verifier, issuer: settings().issuer }),
     verifier,
     signer: ring.signer("token"),
     grantSigner: ring.signer("grant"),

@@ -323,6 +323,7 @@ test("the server's own endpoints are always a target and may be a client's defau
   const scopes = [
     "policy:explain",
     "audit:read",
+    "receipt:read",
     "consent:manage",
     "client:manage",
     "token:revoke",

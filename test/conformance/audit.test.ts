@@ -4,11 +4,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Answer, basic } from "../../scripts/http-client.ts";
+import { hash } from "../../src/adapters/crypto/hash.ts";
 import { supportNumber } from "../../src/audit/support-number.ts";
 import { verifyAudit } from "../../src/cli/audit/export.ts";
 import { leafOf } from "../support/journal.ts";
+import { forget, loadVerifier } from "../support/receipts.ts";
 import { stop } from "../support/stop.ts";
+import { until } from "../support/until.ts";
 import {
   ACCESS_TOKEN,
   claimsOf,
@@ -54,7 +58,7 @@ const CONFIGURATION = {
       allow: "client_credentials",
       clients: ["other"],
       targets: [`${ISSUER}/api`],
-      scopes: ["policy:explain"],
+      scopes: ["policy:explain", "receipt:read"],
     },
     {
       id: "to-booking",
@@ -539,4 +543,53 @@ test("RFC8725-3.12-v1 a checkpoint is refused as an access token", async () => {
     headers: { authorization: `Bearer ${first?.checkpoint}` },
   });
   assert.equal(answer.status, 401);
+});
+
+test("RCPT-D-6, RCPT-D-10 a receipt is given to auditors, recorded, and to the client of the token; to others there is none", async () => {
+  const other = await credentials("other", SECRET.toUpperCase(), "receipt:read");
+  const get = (path: string, bearer?: string) =>
+    world.get(path, bearer === undefined ? {} : { headers: { authorization: `Bearer ${bearer}` } });
+  const jti = String(claimsOf(other).jti);
+  const logs = (await get("/audit/logs")).body.logs as { log: string; origin: string; keys: string[] }[];
+  const keys = logs.find(({ log }) => log === "test")?.keys ?? [];
+  const { verify, folder } = await loadVerifier();
+  try {
+    const path = `/audit/receipts/${jti}`;
+    await until(async () => {
+      // A client has a rate.
+      await sleep(200);
+      return (await get(path, other)).status === 200;
+    }, "a checkpoint covers the token");
+    const own = await get(path, other);
+    assert.equal(own.headers["content-type"], "text/plain; charset=utf-8");
+    const { token: shown, size } = verify(own.text, { keys });
+    assert.equal(shown.jti, jti);
+    assert.equal(shown.fp, hash.sha256(other.split(".", 2).join(".")));
+    const note = await get("/audit/logs/test", token);
+    assert.ok(Number(note.text.split("\n")[1]) >= size);
+    const proof = await get(`/audit/consistency/test?from=1&to=${size}`, token);
+    assert.equal(proof.status, 200, proof.text);
+    for (const [there, bearer, status] of [
+      [`/audit/receipts/${jtis[0]}`, token, 200],
+      [`/audit/receipts/${jtis[0]}`, other, 404],
+      ["/audit/receipts/none", token, 404],
+      ["/audit/receipts/%ff", token, 404],
+      [path, undefined, 401],
+      ["/audit/logs/test", other, 403],
+      ["/audit/logs/none", token, 404],
+      ["/audit/consistency/test?from=0&to=1", token, 400],
+      ["/audit/consistency/test?from=1&to=99999", token, 404],
+      ["/audit/consistency/test?from=1&to=1", other, 403],
+    ] as const)
+      assert.equal((await get(there, bearer)).status, status, there);
+  } finally {
+    forget(folder);
+  }
+  const looks = (await world.events()).filter(
+    ({ detail }) => detail !== undefined && "receipt" in Object(detail),
+  );
+  assert.deepEqual(
+    looks.map(({ detail }) => detail),
+    [{ receipt: jtis[0] }],
+  );
 });

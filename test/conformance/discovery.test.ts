@@ -28,6 +28,7 @@ const API_SCOPES = [
   "consent:manage",
   "job:manage",
   "policy:explain",
+  "receipt:read",
   "token:revoke",
 ];
 const OWN_METHODS = ["client_secret_basic", "client_secret_post", "private_key_jwt"];
@@ -431,6 +432,7 @@ test("PRM-D-1, RFC9728-3-1, RFC9728-3.1-1, RFC9728-3.2-1, RFC9728-7.10-1, RFC972
       scopes_supported: [
         "policy:explain",
         "audit:read",
+        "receipt:read",
         "consent:manage",
         "client:manage",
         "token:revoke",

@@ -16,6 +16,7 @@ const SCOPES = [
   "consent:manage",
   "job:manage",
   "policy:explain",
+  "receipt:read",
   "token:revoke",
 ];
 

@@ -2,15 +2,17 @@
  * Receipts (clauses RCPT-D): what shows that an event is in its log, under the newest checkpoint of it, without what is
  * beside it. Each is compared with the tree before it is given, so that nothing is shown that a verifier would refuse.
  */
+import type { Checkpoint } from "../../audit/checkpoint.ts";
+import { readEvent } from "../../audit/columns.ts";
 import { noteText, originOf, signedNote, verifierKey } from "../../audit/note.ts";
 import { splitRecord } from "../../audit/parts.ts";
 import { receiptText } from "../../audit/receipt.ts";
 import type { Term } from "../../audit/terms.ts";
-import { inclusionOf } from "../../audit/tree.ts";
-import { type Signer, StoreUnavailable, type Verifier } from "../../ports.ts";
+import { consistencyOf, inclusionOf } from "../../audit/tree.ts";
+import { type Receipts, type Signer, StoreUnavailable, type Verifier } from "../../ports.ts";
 import type { AuditRecord } from "../../records.ts";
 import { defined, err, ok, type Result } from "../../result.ts";
-import type { Jwk } from "../../spec/rfc7517.ts";
+import { type Jwk, parseJwk } from "../../spec/rfc7517.ts";
 import type { Store } from "../store/store.ts";
 import { commitmentsOf, eventHash, readSealed, saltsOf } from "./chain.ts";
 import { keyIdOf, rawKeyOf, readOwnCheckpoint } from "./checkpoints.ts";
@@ -55,7 +57,7 @@ export async function makeReceipt(
   if (checkpoint === undefined) throw new StoreUnavailable(`the last checkpoint of ${log} is not ours`);
   const record = readSealed(body);
   if (record === undefined || checkpoint.note === undefined) return err("without");
-  const { issuer, tree, root, note } = checkpoint;
+  const { tree, root, note } = checkpoint;
   const hashes = new TreeHashes(store.audit, log);
   await hashes.keep(tree.size);
   const [leaf, whole] = await hashes.roots([
@@ -69,8 +71,6 @@ export async function makeReceipt(
   const salts = saltsOf(record.salt);
   const { c, r } = commitmentsOf(parts, record.salt);
   const shown = (name: "t" | "c" | "r") => ({ part: parts[name], salt: salts[name].toString("base64url") });
-  const origin = originOf(issuer, log);
-  const text = noteText(origin, tree.size, Uint8Array.fromHex(root));
   return ok(
     receiptText(
       defined<Parameters<typeof receiptText>[0]>({
@@ -80,10 +80,54 @@ export async function makeReceipt(
         rest: rest ? shown("r") : undefined,
         index: seq,
         proof: await hashes.roots(inclusionOf(seq, tree.size)),
-        checkpoint: signedNote(origin, text, note),
+        checkpoint: noteOf(checkpoint, note),
       }),
     ),
   );
+}
+
+/** What is asked of receipts over HTTP. */
+export function receiptsOf(sources: ReceiptSources & { issuer: string; signer: Signer }): Receipts {
+  const { store, signer, verifier, issuer } = sources;
+  const newest = async (log: string): Promise<Checkpoint | undefined> => {
+    const row = await store.audit.checkpoint(log, Number.MAX_SAFE_INTEGER);
+    return row && readOwnCheckpoint(row, signer, verifier);
+  };
+  return {
+    async find(jti) {
+      const event = await findIssuing(store.audit, jti);
+      const { client, granted } = (event && readEvent(event.body)) ?? {};
+      if (event === undefined || client === undefined || granted === undefined) return undefined;
+      const receipt = () => makeReceipt(sources, event);
+      return { jti, client: client.client_id, audience: granted.aud, receipt };
+    },
+    async logs() {
+      const keys = signer.published().flatMap((jwk) => {
+        const parsed = parseJwk(jwk);
+        return parsed.ok && parsed.value.kty === "OKP" ? [parsed.value] : [];
+      });
+      return (await store.audit.heads()).map(({ log }) => ({
+        log,
+        origin: originOf(issuer, log),
+        keys: keys.map((key) => keyOf(issuer, log, key)),
+      }));
+    },
+    async checkpoint(log) {
+      const checkpoint = await newest(log);
+      return checkpoint?.note === undefined ? undefined : noteOf(checkpoint, checkpoint.note);
+    },
+    async consistency(log, from, to) {
+      if (to > ((await newest(log))?.tree.size ?? 0)) return undefined;
+      const hashes = new TreeHashes(store.audit, log);
+      await hashes.keep(to);
+      return (await hashes.roots(consistencyOf(from, to))).map((one) => one.toBase64());
+    },
+  };
+}
+
+function noteOf({ issuer, log, tree, root }: Checkpoint, signature: string): string {
+  const origin = originOf(issuer, log);
+  return signedNote(origin, noteText(origin, tree.size, Uint8Array.fromHex(root)), signature);
 }
 
 /** The key of a log, as verifiers take it. */
