@@ -30,6 +30,8 @@ export type MapNode = {
 /** `use` is absent for what is allowed and was never used. */
 export type MapEdge = { from: NodeKey; to: NodeKey; use?: Use | undefined };
 export type MapData = { nodes: ReadonlyMap<NodeKey, MapNode>; edges: readonly MapEdge[] };
+/** With the edges of each node, so that a page of one of many nodes does not go through all of them. */
+export type WholeMap = MapData & Record<"into" | "outOf", ReadonlyMap<NodeKey, readonly MapEdge[]>>;
 
 export type AgentRow = {
   id: string;
@@ -60,7 +62,7 @@ export type Model = {
   fromMs: number;
   toMs: number;
   counted: TrailCounts;
-  map: MapData;
+  map: WholeMap;
   agents: readonly AgentRow[];
   refusals: readonly RefusalRow[];
   rules: readonly { id: string; mode: string; targets: readonly string[]; use?: Use | undefined }[];
@@ -151,7 +153,7 @@ function standsFor(allowed: NodeKey, used: NodeKey): boolean {
 
 export const endsOf = (edge: string): readonly [NodeKey, NodeKey] => JSON.parse(edge);
 
-function mapOf(settings: Settings, { edges }: TrailCounts, allowed: ReadonlySet<string>): MapData {
+function mapOf(settings: Settings, { edges }: TrailCounts, allowed: ReadonlySet<string>): WholeMap {
   const firstName = (key: NodeKey): NodeKey => {
     const [kind, name] = splitKey(key);
     const target = kind === "target" ? settings.policy.targets.get(name) : undefined;
@@ -169,7 +171,8 @@ function mapOf(settings: Settings, { edges }: TrailCounts, allowed: ReadonlySet<
   const all: readonly MapEdge[] = [...used, ...unused.map(([from, to]) => ({ from, to }))];
   const nodes = new Map<NodeKey, MapNode>();
   for (const { from, to } of all) for (const key of [from, to]) nodes.set(key, nodeOf(settings, key));
-  return { nodes, edges: all };
+  const [into, outOf] = [Map.groupBy(all, ({ to }) => to), Map.groupBy(all, ({ from }) => from)];
+  return { nodes, edges: all, into, outOf };
 }
 
 function nodeOf({ agents, policy }: Settings, key: NodeKey): MapNode {
@@ -184,24 +187,30 @@ function nodeOf({ agents, policy }: Settings, key: NodeKey): MapNode {
 }
 
 /** The part of the map around a node: what leads to it and what it leads to, to the ends. */
-export function around({ nodes, edges }: MapData, key: NodeKey): MapData {
-  const reached = (next: (edge: MapEdge) => readonly [NodeKey, NodeKey]): ReadonlySet<MapEdge> => {
-    const links = Map.groupBy(edges, (edge) => next(edge)[0]);
-    const [seen, found, queue] = [new Set([key]), new Set<MapEdge>(), [key]];
+export function around({ nodes, into, outOf }: WholeMap, key: NodeKey): MapData {
+  const found = new Set<MapEdge>();
+  for (const [links, end] of [
+    [outOf, "to"],
+    [into, "from"],
+  ] as const) {
+    const [seen, queue] = [new Set([key]), [key]];
     for (const at of queue) {
       for (const edge of links.get(at) ?? []) {
         found.add(edge);
-        const [, to] = next(edge);
-        if (seen.has(to)) continue;
-        seen.add(to);
-        queue.push(to);
+        const next = edge[end];
+        if (seen.has(next)) continue;
+        seen.add(next);
+        queue.push(next);
       }
     }
-    return found;
-  };
-  const kept = [...reached(({ from, to }) => [from, to]), ...reached(({ from, to }) => [to, from])];
-  const keys = new Set([key, ...kept.flatMap(({ from, to }) => [from, to])]);
-  return { nodes: new Map([...nodes].filter(([one]) => keys.has(one))), edges: [...new Set(kept)] };
+  }
+  const edges = [...found];
+  const keys = new Set([key, ...edges.flatMap(({ from, to }) => [from, to])]);
+  const kept = [...keys].flatMap((one): [NodeKey, MapNode][] => {
+    const node = nodes.get(one);
+    return node === undefined ? [] : [[one, node]];
+  });
+  return { nodes: new Map(kept), edges };
 }
 
 // --- agents -------------------------------------------------------------------------------------------------------

@@ -46,9 +46,7 @@ export function agentPage(model: Model, agent: AgentRow, links: Links): ReportPa
     ],
   ];
   const uses = new Map(
-    model.map.edges
-      .filter(({ from }) => from === key)
-      .map(({ to, use }) => [to.slice("target ".length), use]),
+    (model.map.outOf.get(key) ?? []).map(({ to, use }) => [to.slice("target ".length), use]),
   );
   const reached = [...reach].map(([target, scopes]) => [
     ...[cell(shown(target)), cell([...scopes].map(shown).join(" "))],
