@@ -1,7 +1,7 @@
 /** The token that a decision allows: its claims, and the kind of token that holds them; nothing is signed here. */
 import { MODES } from "../modes.ts";
-import type { JobInForce, Subject } from "../policy/access.ts";
-import type { PolicyDecision } from "../policy/decision.ts";
+import type { Subject } from "../policy/access.ts";
+import type { AskedRequest, PolicyDecision } from "../policy/decision.ts";
 import type { JobClaim } from "../policy/jobs.ts";
 import { defined, err, ok, type Result } from "../result.ts";
 import { buildIdJagClaims, ID_JAG_TYP, type IdJag } from "../spec/id-jag.ts";
@@ -45,11 +45,11 @@ export type BuiltToken = {
 
 type BuildFailure = ContextFailure;
 
-/** JOB-D-15: the job as the target sees it. */
-const jobClaim = (job: JobInForce | undefined, id: string | undefined): JobClaim | undefined =>
-  job === undefined || id === undefined
-    ? undefined
-    : defined<JobClaim>({ id, exp: job.bounds.notAfterSeconds, iss: job.iss });
+/** `asked`: what the decision read. */
+export type Decided = { allowed: PolicyDecision; token: BuiltToken; asked: AskedRequest };
+
+/** What options say in the token beside the decision. */
+export type MoreClaims = { job?: JobClaim };
 
 export function buildToken(
   issuer: string,
@@ -64,7 +64,7 @@ export function buildToken(
   { target, product, audience, scope, details, expiresAtSeconds, confirmation }: PolicyDecision,
   nowSeconds: number,
   jti: string,
-  jobId: string | undefined,
+  more: MoreClaims,
 ): Result<BuiltToken, BuildFailure> {
   // RFC8693-1.1-1, PROD-3-9: an impersonation shows neither earlier actors nor the party that may act.
   const mayAct = MODES[access.mode].chain === "hidden" ? undefined : access.subject?.mayAct;
@@ -82,7 +82,7 @@ export function buildToken(
     chain: target.chain === "all" ? chain : chain.slice(0, target.chain === "current" ? 1 : 0),
     mayAct,
     confirmation,
-    job: jobClaim(access.job, jobId),
+    ...more,
   };
   const sized = (claims: JsonObject, kind: TokenKind): Result<BuiltToken, BuildFailure> => {
     const payload = JSON.stringify(claims);
@@ -103,15 +103,13 @@ export function buildToken(
   }
   if (product.kind === "txn_token") {
     const { workload: requester = access.clientId } = access;
-    const stated = defined<Transaction>({ ...common, subject: sub, requester, job: jobId });
+    const stated = defined<Transaction>({ ...common, subject: sub, requester, job: more.job?.id });
     const built = buildInside(product.domain, stated, access.subject, subjectClaims, manner);
     return built.ok ? ok(defined<BuiltToken>({ ...built.value, mayAct })) : built;
   }
   const { profile, clientIdThere, resources, subjectThere } = product;
   const claims = transcribe(subjectClaims, target.partner?.claims ?? []);
-  // JOB-D-17: a partner is told whose job it is.
-  const job = common.job && { iss: issuer, ...common.job };
-  const grant = { ...common, job, subject: subjectThere, claims };
+  const grant = { ...common, subject: subjectThere, claims };
   if (profile === "id-jag" && clientIdThere !== undefined) {
     const idJag = defined<IdJag>({ ...grant, clientIdThere, resources });
     return sized(buildIdJagClaims(idJag), KINDS["id-jag"]);

@@ -3,8 +3,7 @@
  * the first time, and the key was not withdrawn; then the token is signed.
  */
 import { lacksOf } from "../audit/columns.ts";
-import type { AuditEvent } from "../audit/event.ts";
-import { REFRESH_WAIT_SECONDS } from "../limits/people.ts";
+import type { AskedUser, AuditEvent } from "../audit/event.ts";
 import { MODES } from "../modes.ts";
 import type { Trace } from "../policy/access.ts";
 import type { AskedRequest } from "../policy/decision.ts";
@@ -12,25 +11,27 @@ import { likeUnknown } from "../policy/explanation.ts";
 import type { BasePorts, Ports, Signer, SigningKey } from "../ports.ts";
 import type { Guard, Precondition, TokenRecord } from "../records.ts";
 import { type Awaitable, defined, err, ok, type Result, whenReady } from "../result.ts";
-import type { Settings } from "../settings/settings.ts";
-import { lifetimesOf } from "../spec/refresh-token-expiration.ts";
 import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
-import { codeSpentBy, isExchange, issuedEntry, knownOf, withFacts } from "./issued-entry.ts";
-import { type Decided, decideOrder, type OrderDenied, toFailure } from "./order/decide-order.ts";
-import { failureOf } from "./order/find-job.ts";
-import type { FamilyStep, Order } from "./order/order.ts";
+import type { Decided } from "./build-token.ts";
+import { codeSpentBy, type Issuing, isExchange, issuedEntry, knownOf, withFacts } from "./issued-entry.ts";
+import { deferralLost } from "./options/deferral.ts";
+import { jobExhausted } from "./options/jobs.ts";
+import type { Part, TokenOption } from "./options/option.ts";
+import { refreshLost } from "./options/refresh.ts";
+import { joined, partOf } from "./options.ts";
+import { decideOrder, type OrderDenied } from "./order/decide-order.ts";
+import { toFailure } from "./order/denied.ts";
+import type { Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { PeopleGrants } from "./people.ts";
 import {
   assertionReplayed,
   codeReplayed,
-  DEFERRAL_RACED,
   exchangeReplayed,
   type Failure,
   grantReplayed,
   proofReplayed,
-  REFRESH_RACED,
   type RefusedRequest,
   type Unrecorded,
 } from "./refusal.ts";
@@ -47,15 +48,12 @@ const TRACE_MAX = 16;
  */
 type Lost =
   | { replayed: (event: AuditEvent, order: Order) => RefusedRequest }
-  | { failure: Failure }
+  | { failure: (order: Order) => Failure }
   | { isEnded: true }
-  | { isExhausted: true }
   | { renewsKey: boolean };
 
 /** The conditions of an entry that issues a token. */
 type Condition = Guard["kind"] | "family_current" | "row_new";
-
-const RACED = { kind: "throttled", waitSeconds: REFRESH_WAIT_SECONDS } as const;
 
 /** Where several conditions did not hold, the first of these decides what follows. */
 const LOST: Record<Condition, Lost> = {
@@ -68,13 +66,11 @@ const LOST: Record<Condition, Lost> = {
   },
   proof_fresh: { replayed: proofReplayed },
   key_stands: { renewsKey: true },
-  // REFRESH-D-5: what another request changed meanwhile says nothing of this one, so it may come again.
-  family_current: { failure: { ...RACED, reason: REFRESH_RACED } },
-  row_new: { failure: { ...RACED, reason: DEFERRAL_RACED } },
+  family_current: { failure: refreshLost },
+  row_new: { failure: deferralLost },
   // RFC8693-2.1-25: a second decision would not change that an ending reaches what is issued.
   not_ended: { isEnded: true },
-  // JOB-D-11: neither would it lower a count.
-  job_below: { isExhausted: true },
+  job_below: { failure: jobExhausted },
   consent_current: { renewsKey: false },
 };
 
@@ -87,144 +83,143 @@ type Issued = Result<TokenAnswer, RefusedRequest | Unrecorded>;
 
 export type IssuePorts = BasePorts & Pick<Ports, "endings" | "facts" | "journal" | "signer" | "grantSigner">;
 
+type Way = Issuing & { ports: IssuePorts; people: Pick<PeopleGrants, "ask"> | undefined };
+
 export function issue(
   ports: IssuePorts,
   asking: TokenRequest,
   order: Order,
-  people: Pick<PeopleGrants, "ask"> | undefined,
+  options: readonly TokenOption[],
+  people: Way["people"],
 ): Awaitable<Issued> {
-  const request = order.access.forWorkload ? withWorkload(asking, order) : asking;
-  const { policy } = ports.settings();
-  const row = MODES[order.access.mode];
-  const nowSeconds = ports.clock.nowSeconds();
-  /** `read`: what the decision read, where the policy itself refused for this reason. */
-  const refusal = (
-    failure: Failure,
-    trace: Trace,
-    asked = order.resumes?.asked,
-    read?: AskedRequest,
-  ): RefusedRequest => {
-    const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
-    const meant = likeUnknown(policy, order.access);
-    const said = defined<Failure>({
-      ...failure,
-      lacks: lacksOf(trace).join(" ") || undefined,
-      meant: meant?.map(({ known }) => known).join(" "),
-    });
-    const refused = refuseRequest(request, said, {
-      ...knownOf(request, order),
-      policy: defined({ digest: policy.digest, asked, meant, trace: shown }),
-    });
-    const spends = codeSpentBy(order);
-    const event = read ? withFacts(ports, refused.error.event, read) : refused.error.event;
-    return defined<RefusedRequest>({ ...refused.error, event, spends, ...order.resumes?.ends("refused") });
-  };
-  const refuse = (...refused: Parameters<typeof refusal>): Result<never, RefusedRequest> =>
-    err(refusal(...refused));
-  const refuseEnded = (trace: Trace): Awaitable<Result<never, RefusedRequest>> => {
-    const ended = toFailure(order, { kind: "token_refused", reason: "ended" });
-    return whenReady(refuseDisabled(ports, order), (disabled) => refuse(disabled ?? ended, trace));
-  };
-  const deny = (denied: OrderDenied, decisions: number): Awaitable<Issued> => {
-    const { failure, trace, missing, notAsked, asked: read } = denied;
-    if (missing === undefined || row.asks !== "by_link" || people === undefined) {
-      return refuse(failure, trace, notAsked && { refused: notAsked }, read);
-    }
-    return people.ask(ports, request, order, { failure, trace, missing }, nowSeconds, {
-      refusal: (told, shown, asked) =>
-        refusal(told, shown, asked, told.reason === failure.reason ? read : undefined),
-      refuseEnded,
-      lost: (failed, event) => lost(failed, event, decisions),
-    });
-  };
-  const decideAndWrite = (decisions: number): Awaitable<Issued> =>
-    whenReady(decideOrder(ports, order, nowSeconds), (decided) => {
-      if (!decided.ok) return deny(decided.error, decisions);
-      const { allowed, token } = decided.value;
-      const signer = token.kind.tokenType === "N_A" ? ports.grantSigner : ports.signer;
-      return whenReady(signer.current(allowed.target.alg), (key) =>
-        write(decided.value, signer, key, decisions),
-      );
-    });
-  const write = (decided: Decided, signer: Signer, key: SigningKey, decisions: number): Awaitable<Issued> => {
-    const { kind, payload } = decided.token;
-    const step = order.user?.grant.step(decided.allowed);
-    // RCPT-D-8: what is signed is known before it is signed.
-    const fingerprint = ports.hash.sha256(signer.input(key, kind.typ, payload));
-    const signing = { kid: key.kid, fingerprint };
-    const entry = issuedEntry(ports, request, order, decided, signing, step, nowSeconds);
-    // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
-    return whenReady(
-      ports.journal.record(entry),
-      (recorded): Awaitable<Issued> =>
-        recorded.ok
-          ? whenReady(signer.sign(key, kind.typ, payload), (signed) =>
-              ok(answer(ports.settings(), order, decided, signed, entry.token, step)),
-            )
-          : lost(recorded.error, entry.event, decisions, signer),
-    );
-  };
-  const lost = (
-    failed: readonly Precondition[],
-    event: AuditEvent,
-    decisions: number,
-    signer?: Signer,
-  ): Awaitable<Issued> => {
-    const lost = lostBy(failed);
-    if ("replayed" in lost) return err(lost.replayed(event, order));
-    if ("failure" in lost) return refuse(lost.failure, []);
-    if ("isExhausted" in lost) return refuse(failureOf(order, "job_exhausted"), []);
-    if ("isEnded" in lost) return refuseEnded([]);
-    return whenReady(lost.renewsKey ? signer?.renew() : undefined, () =>
-      decisions < DECISIONS_MAX
-        ? decideAndWrite(decisions + 1)
-        : refuse(toFailure(order, { kind: "token_refused", reason: "facts_changed" }), []),
-    );
-  };
-  return decideAndWrite(1);
+  const request = options.reduce((told, { tell }) => tell?.(told, order) ?? told, asking);
+  return decideAndWrite({ ports, request, order, options, people, nowSeconds: ports.clock.nowSeconds() }, 1);
 }
 
-/** PLAT-D-10, PLAT-D-17: events have the workload whose grant the client brought. */
-const withWorkload = (
-  { client, ...request }: TokenRequest,
-  {
-    access: { workload },
-    ground: {
-      platforms: [platform],
-    },
-  }: Order,
-): TokenRequest => ({
-  ...request,
-  client: defined<TokenRequest["client"]>({ ...client, workload, platform }),
-});
+function decideAndWrite(way: Way, decisions: number): Awaitable<Issued> {
+  const { ports, order, options, nowSeconds } = way;
+  return whenReady(decideOrder(ports, order, nowSeconds, options), (decided) => {
+    if (!decided.ok) return deny(way, decided.error, decisions);
+    const { allowed, token } = decided.value;
+    const signer = token.kind.tokenType === "N_A" ? ports.grantSigner : ports.signer;
+    return whenReady(signer.current(allowed.target.alg), (key) =>
+      write(way, decided.value, signer, key, decisions),
+    );
+  });
+}
+
+function deny(way: Way, denied: OrderDenied, decisions: number): Awaitable<Issued> {
+  const { failure, trace, missing, notAsked, asked: read } = denied;
+  const { ports, request, order, people, nowSeconds } = way;
+  if (missing === undefined || MODES[order.access.mode].asks !== "by_link" || people === undefined) {
+    return err(refusal(way, failure, trace, notAsked && { refused: notAsked }, read));
+  }
+  return people.ask(ports, request, order, { failure, trace, missing }, nowSeconds, {
+    refusal: (told, shown, asked) =>
+      refusal(way, told, shown, asked, told.reason === failure.reason ? read : undefined),
+    refuseEnded: (shown) => refuseEnded(way, shown),
+    lost: (failed, event) => lost(way, failed, event, decisions),
+  });
+}
+
+function write(
+  way: Way,
+  decided: Decided,
+  signer: Signer,
+  key: SigningKey,
+  decisions: number,
+): Awaitable<Issued> {
+  const { ports, order, options, nowSeconds } = way;
+  const { kind, payload } = decided.token;
+  const part = partOf(ports, options, order, decided, nowSeconds);
+  // RCPT-D-8: what is signed is known before it is signed.
+  const fingerprint = ports.hash.sha256(signer.input(key, kind.typ, payload));
+  const entry = issuedEntry(ports, way, decided, part, { kid: key.kid, fingerprint });
+  // AUDIT-D-1, PROD-6.2-1: event and row are durable before there is a token; REFRESH-D-4: so is the refresh token.
+  return whenReady(
+    ports.journal.record(entry),
+    (recorded): Awaitable<Issued> =>
+      recorded.ok
+        ? whenReady(signer.sign(key, kind.typ, payload), (signed) =>
+            ok(answer(order, decided, signed, entry.token, part)),
+          )
+        : lost(way, recorded.error, entry.event, decisions, signer),
+  );
+}
+
+function lost(
+  way: Way,
+  failed: readonly Precondition[],
+  event: AuditEvent,
+  decisions: number,
+  signer?: Signer,
+): Awaitable<Issued> {
+  const { order } = way;
+  const follows = lostBy(failed);
+  if ("replayed" in follows) return err(follows.replayed(event, order));
+  if ("failure" in follows) return err(refusal(way, follows.failure(order), []));
+  if ("isEnded" in follows) return refuseEnded(way, []);
+  return whenReady(follows.renewsKey ? signer?.renew() : undefined, () =>
+    decisions < DECISIONS_MAX
+      ? decideAndWrite(way, decisions + 1)
+      : err(refusal(way, toFailure(order, { kind: "token_refused", reason: "facts_changed" }), [])),
+  );
+}
+
+function refuseEnded(way: Way, trace: Trace): Awaitable<Result<never, RefusedRequest>> {
+  const ended = toFailure(way.order, { kind: "token_refused", reason: "ended" });
+  return whenReady(refuseDisabled(way.ports, way.order), (disabled) =>
+    err(refusal(way, disabled ?? ended, trace)),
+  );
+}
+
+/** `read`: what the decision read, where the policy itself refused for this reason. */
+function refusal(
+  way: Way,
+  failure: Failure,
+  trace: Trace,
+  asked?: AskedUser,
+  read?: AskedRequest,
+): RefusedRequest {
+  const { ports, request, order, options } = way;
+  const { policy } = ports.settings();
+  const shown = trace.length > 0 ? (trace.slice(0, TRACE_MAX) as unknown as Json) : undefined;
+  const meant = likeUnknown(policy, order.access);
+  const said = defined<Failure>({
+    ...failure,
+    lacks: lacksOf(trace).join(" ") || undefined,
+    meant: meant?.map(({ known }) => known).join(" "),
+  });
+  const known = knownOf(way);
+  const refused = refuseRequest(request, said, {
+    ...known,
+    policy: defined({
+      digest: policy.digest,
+      asked: asked ?? known.policy?.asked,
+      meant,
+      trace: shown,
+    }),
+  });
+  const event = read ? withFacts(ports, refused.error.event, read) : refused.error.event;
+  const changes = joined(options.map(({ refuse }) => refuse?.(order)));
+  return defined<RefusedRequest>({ ...refused.error, event, spends: codeSpentBy(order), ...changes });
+}
 
 /** RFC6749-5.1-2, RFC6749-5.1-4: the answer always has lifetime and scope, both from what was written. */
 function answer(
-  { tellsRefreshEnds }: Settings,
   order: Order,
-  { token: { kind }, jobId, allowed }: Decided,
+  { token: { kind } }: Decided,
   signed: string,
   token: TokenRecord,
-  step: FamilyStep | undefined,
+  part: Part,
 ): TokenAnswer {
-  // JOB-D-15: who only holds a token of the job is told no more of it than the target sees.
-  const { job } = order.access;
-  const id = order.job?.isAgents ? job?.id : jobId;
-  // RTE-D-4: in each success of a code or a refresh token, with a new refresh token or without, and in no other answer.
-  const until = [allowed.consent?.expiresAtSeconds, job?.bounds.notAfterSeconds];
-  const lasts = tellsRefreshEnds && step ? lifetimesOf(step.ends, until, token.issuedAtSeconds) : undefined;
   return defined<TokenAnswer>({
     access_token: signed, // RFC8693-2.2.1-2, IDC-2.3.3-1, IDJAG-4.3.4-1
     issued_token_type: isExchange(order) ? kind.issuedTokenType : undefined, // RFC8693-2.2.1-3, FEDC-D-2
     token_type: kind.tokenType, // RFC8693-2.2.1-4
     expires_in: token.expiresAtSeconds - token.issuedAtSeconds, // IDJAG-4.3.4-4
     scope: token.scope, // IDJAG-4.3.4-2
-    authorization_details: token.details, // RFC9396-7-1, IDJAG-4.3.4-3
-    refresh_token: step?.gives,
-    refresh_token_timeout: lasts?.refresh_token_timeout,
-    authorization_expires_in: lasts?.authorization_expires_in,
-    mandate_job_id: id,
-    mandate_job_expires_at: id === undefined ? undefined : job?.bounds.notAfterSeconds,
     resource: order.manner.tellsResource ? token.audience : undefined, // IDJAG-4.4.1-7
+    ...part.answer,
   });
 }

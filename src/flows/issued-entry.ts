@@ -1,7 +1,6 @@
 /** What is written of an issued token, as one entry: its event, its row, and what must still hold and is used up then. */
 import type { AuditEvent } from "../audit/event.ts";
 import { exchanges, MODES } from "../modes.ts";
-import type { JobInForce } from "../policy/access.ts";
 import type { AskedRequest } from "../policy/decision.ts";
 import { type Endable, type EndingKey, endingKeys, selectorKey, subjectEmail } from "../policy/endings.ts";
 import { factsOf } from "../policy/facts.ts";
@@ -12,33 +11,46 @@ import { sparse } from "../result.ts";
 import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 import type { Detail } from "../spec/rfc9396.ts";
 import { describeClient, describeDetails, describeRequest } from "./audit-fields.ts";
-import type { Decided } from "./order/decide-order.ts";
-import type { FamilyStep, Order } from "./order/order.ts";
-import type { Known, TokenRequest } from "./token-request.ts";
+import type { Decided } from "./build-token.ts";
+import type { Part, TokenOption } from "./options/option.ts";
+import { endsOf, joined } from "./options.ts";
+import type { Order } from "./order/order.ts";
+import type { TokenRequest } from "./token-request.ts";
+
+/** A token request on its way: the order that was made of it, and the options that it concerns. */
+export type Issuing = {
+  request: TokenRequest;
+  order: Order;
+  options: readonly TokenOption[];
+  nowSeconds: number;
+};
+
+export type IssuedEntry = Entry & { token: TokenRecord };
 
 /** The key that signs the token, and the digest of what it signs, by which a receipt knows the token. */
 type Signing = { kid: string; fingerprint: string };
 
 export function issuedEntry(
   ports: Pick<Ports, "settings" | "hash">,
-  request: TokenRequest,
-  order: Order,
+  issuing: Issuing,
   decided: Decided,
+  part: Required<Part>,
   key: Signing,
-  step: FamilyStep | undefined,
-  nowSeconds: number,
-): Entry & { token: TokenRecord } {
-  const token = rowOf(ports, order, decided, key, nowSeconds);
-  const ends = order.resumes?.ends("granted");
-  return sparse<Entry & { token: TokenRecord }>({
-    event: eventOf(ports, request, order, decided, token, key, step),
+): IssuedEntry {
+  const { request, order, nowSeconds } = issuing;
+  const token = rowOf(ports, issuing, decided, part, key);
+  const guards = [
+    keyStands(ports, key, nowSeconds),
+    ...guardsOf(request, order, decided, token),
+    ...part.guards,
+  ];
+  return sparse<IssuedEntry>({
+    ...part.entry,
+    event: eventOf(ports, issuing, decided, part, token, key),
     token,
     isUse: request.client.source === "registration",
-    guards: [keyStands(ports, key, nowSeconds), ...guardsOf(request, order, decided, token)],
-    family: step?.family,
+    guards,
     email: emailOf(ports, order, token),
-    rows: ends?.rows,
-    question: ends?.question,
   });
 }
 
@@ -51,32 +63,27 @@ export const codeSpentBy = ({ access, spends }: Order): Guard | undefined =>
   MODES[access.mode].brings === "code" ? spends : undefined;
 
 /** What is known of the request for the audit trail, whatever the decision. */
-export const knownOf = ({ form }: TokenRequest, { access, job, parties, user, resumes }: Order): Known => {
-  const { id, iss } = access.job ?? job?.presented ?? {};
-  return sparse<Known>({
-    mode: access.mode,
-    requested: describeRequest(form),
-    ...resumes?.known,
-    ...parties,
-    job: id === undefined ? undefined : sparse<NonNullable<Known["job"]>>({ id, iss }),
-    grant: user && describeGrant(user.grant.id, user.grant.generation),
-  });
-};
-
-const describeGrant = (id: string, generation: number | undefined) =>
-  sparse<NonNullable<AuditEvent["grant"]>>({ generation, id });
+export const knownOf = ({
+  request,
+  order,
+  options,
+}: Omit<Issuing, "nowSeconds">): ReturnType<NonNullable<TokenOption["known"]>> => ({
+  mode: order.access.mode,
+  requested: describeRequest(request.form),
+  ...order.parties,
+  ...joined(options.map(({ known }) => known?.(order))),
+});
 
 function rowOf(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
-  { access, sub, chain, ground: { ancestors, root, actorJti, platforms }, job }: Order,
-  {
-    allowed: { rule, audience, scope, details, consent, confirmation, expiresAtSeconds },
-    token: { jti, mayAct },
-  }: Decided,
+  { order, options, nowSeconds }: Issuing,
+  { allowed: { rule, audience, scope, consent, expiresAtSeconds }, token: { jti, mayAct } }: Decided,
+  part: Required<Part>,
   { kid }: Signing,
-  nowSeconds: number,
 ): TokenRecord {
   const { issuer } = settings();
+  const { access, sub, chain, ground } = order;
+  const { ancestors, root, actorJti } = ground;
   const row = sparse<Omit<TokenRecord, "endingKeys">>({
     jti,
     clientId: access.clientId,
@@ -85,7 +92,6 @@ function rowOf(
     origin: access.subject?.origin ?? { iss: issuer, sub },
     audience,
     scope: scope.join(" "),
-    details,
     chain,
     ancestors,
     ruleId: rule.id,
@@ -93,25 +99,26 @@ function rowOf(
     expiresAtSeconds,
     mayAct,
     consentId: consent?.id,
-    ...rowOfJob(access.job),
-    confirmation,
+    ...part.row,
   });
-  const issued = sparse<Endable>({ ...row, actorJti, jobKeys: job?.keys, kid, platforms });
+  const issued = sparse<Endable>({ ...row, ...endsOf(order, options), actorJti, kid });
   return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
 }
 
 /** DTR-D-15: what ends the parties or what the request brought, before a token is made of it; `jti` names what waits. */
 export function keysOfOrder(
   { settings, hash }: Pick<Ports, "settings" | "hash">,
-  { access, sub, ground: { actorJti, platforms, root }, job }: Order,
+  order: Order,
   { id: ruleId }: Rule,
   issuedAtSeconds: number,
   jti = "",
 ): readonly EndingKey[] {
+  const { access, sub, ground } = order;
   const { clientId, workload, subject } = access;
+  const { actorJti, root } = ground;
   const origin = subject?.origin ?? { iss: settings().issuer, sub };
-  const parties = { jti, clientId, workload, origin, ruleId };
-  const endable = sparse<Endable>({ ...parties, actorJti, jobKeys: job?.keys, platforms, issuedAtSeconds });
+  const parties = { jti, clientId, workload, origin, ruleId, actorJti, issuedAtSeconds };
+  const endable = sparse<Endable>({ ...parties, ...endsOf(order) });
   return endingKeys(hash.ofName, endable, root);
 }
 
@@ -121,14 +128,6 @@ const emailOf = (
   { ground: { root }, access: { subject } }: Order,
   { origin, expiresAtSeconds }: TokenRecord,
 ) => subjectEmail(hash.sha256, origin, root, Math.max(expiresAtSeconds, subject?.expiresAtSeconds ?? 0));
-
-/** JOB-D-8: the row has the id itself, whatever the target sees of it. */
-function rowOfJob(
-  job: JobInForce | undefined,
-): Pick<TokenRecord, "jobId" | "jobIssuer" | "jobEndsAtSeconds"> {
-  if (job?.iss === undefined) return sparse({ jobId: job?.id });
-  return { jobId: job.id, jobIssuer: job.iss, jobEndsAtSeconds: job.bounds.notAfterSeconds };
-}
 
 /** Another instance may have withdrawn the key since this one read it. */
 const keyStands = ({ hash }: Pick<Ports, "hash">, { kid }: Signing, nowSeconds: number): Guard => ({
@@ -148,9 +147,6 @@ function guardsOf(
     const { id, version } = consent;
     guards.push({ kind: "consent_current", id, version, nowSeconds });
   }
-  const { job } = order.access;
-  const most = job?.bounds.maxTokens;
-  if (job !== undefined && most !== undefined) guards.push({ kind: "job_below", id: job.id, most });
   return guards;
 }
 
@@ -172,38 +168,33 @@ export function spentWith(
 
 function eventOf(
   ports: Pick<Ports, "settings" | "hash">,
-  request: TokenRequest,
-  order: Order,
-  { allowed: { rule, audience, consent, lapsed }, token: { claims, kind, dropped }, asked }: Decided,
-  { jti, scope, details, expiresAtSeconds, chain, ancestors, confirmation }: TokenRecord,
+  issuing: Issuing,
+  { allowed: { rule, audience, consent }, token: { claims, kind, dropped }, asked }: Decided,
+  part: Required<Part>,
+  { jti, scope, expiresAtSeconds, chain, ancestors }: TokenRecord,
   { kid, fingerprint }: Signing,
-  step: FamilyStep | undefined,
 ): AuditEvent {
-  const { hash } = ports;
-  const { digest, details: types } = ports.settings().policy;
+  const { request, order } = issuing;
+  const known = knownOf(issuing);
   const event = sparse<AuditEvent>({
-    ...knownOf(request, order),
-    // DTR-D-15
-    type: order.resumes ? "deferral.granted" : (step?.type ?? MODES[order.access.mode].issued),
-    grant: order.user && describeGrant(order.user.grant.id, step?.generation),
+    ...known,
+    type: MODES[order.access.mode].issued,
     outcome: "allow",
     reason: "rule_match",
     request: request.request,
     client: describeClient(request.client),
+    ...part.event,
     policy: sparse<NonNullable<AuditEvent["policy"]>>({
       acknowledged: "acknowledge" in rule ? rule.acknowledge : undefined,
-      asked: order.resumes?.asked,
       consent: consent?.id,
-      digest,
-      lapsed,
+      digest: ports.settings().policy.digest,
       rule_id: rule.id,
-      unbound: order.access.subject?.boundTo !== undefined && confirmation === undefined ? true : undefined,
+      ...known.policy,
+      ...part.policy,
     }),
     granted: sparse<NonNullable<AuditEvent["granted"]>>({
       act_depth: chain.length,
       aud: audience,
-      authorization_details: details && describeDetails(hash, types, details),
-      cnf: confirmation,
       context: dropped && contextOf(claims, dropped),
       exp: expiresAtSeconds,
       fingerprint,
@@ -215,6 +206,7 @@ function eventOf(
       sub: String(claims.sub),
       token_type: kind.tokenType,
       txn: dropped && String(claims.txn),
+      ...part.granted,
     }),
   });
   return withFacts(ports, event, asked);

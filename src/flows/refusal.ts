@@ -3,6 +3,7 @@
 import type { AuditEvent } from "../audit/event.ts";
 import type { Reason } from "../audit/reasons.ts";
 import { UNREACHABLE_SECONDS } from "../limits/clients.ts";
+import { REFRESH_WAIT_SECONDS } from "../limits/people.ts";
 import type { Ending } from "../policy/endings.ts";
 import type { KeyFailure } from "../ports.ts";
 import type { Guard, PendingConsent, RowChange } from "../records.ts";
@@ -70,8 +71,6 @@ type FailureFacts = {
   /** All that a rule lacks, and the known names that are like unknown ones, for the log. */
   lacks?: string;
   meant?: string;
-  /** The job that the caller chose, for the log. */
-  job?: NonNullable<AuditEvent["job"]>;
   /** A page at which the caller's user can give what is missing. */
   errorUri?: string;
   /** The same for a client that waits, and the code with which it polls. */
@@ -111,6 +110,13 @@ export function mayPass(failure: Failure): Failure {
 /** Another use of the same family, or of the same code, came first, so that its state has to be read anew. */
 export const REFRESH_RACED = "refresh_raced";
 export const DEFERRAL_RACED = "deferral_raced";
+
+/** REFRESH-D-5: what another request changed meanwhile says nothing of this one, so it may come again. */
+export const raced = (reason: Reason): Failure => ({
+  kind: "throttled",
+  waitSeconds: REFRESH_WAIT_SECONDS,
+  reason,
+});
 
 export const ASSERTION_REPLAYED = "assertion_replayed";
 export const CODE_REPLAYED = "code_replayed";

@@ -9,17 +9,17 @@ import { TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import type { DisabledPorts } from "./endings.ts";
 import { type IssuePorts, issue } from "./issue.ts";
 import { codeSpentBy, knownOf } from "./issued-entry.ts";
-import { concernsJob, type FindJobPorts, findJob } from "./order/find-job.ts";
+import type { FindPorts, NotFound, TokenOption } from "./options/option.ts";
+import { concerned, joined, readEvidence } from "./options.ts";
 import { checkGrantType, type GrantType, UNSUPPORTED } from "./order/grant-type.ts";
 import type { Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { GrantPorts, PeopleGrants, ReadGrant } from "./people.ts";
-import { type KeyEvidence, proveKeysOf } from "./prove-keys.ts";
+import type { KeyEvidence } from "./prove-keys.ts";
 import { readRedemption } from "./redeem-grant.ts";
 import { DEFERRAL_RACED, REFRESH_RACED, type RefusedRequest, type Unrecorded } from "./refusal.ts";
 import { readExchange } from "./token-exchange.ts";
-import { type Known, readRequest, refuseRequest, type TokenRequest } from "./token-request.ts";
-import { keyNotProven, provesKey } from "./verify-platform.ts";
+import { readRequest, refuseRequest, type TokenRequest } from "./token-request.ts";
 
 type Readers<T extends GrantType> = Readonly<Record<T, ReadGrant>>;
 
@@ -34,7 +34,7 @@ const GRANTS: Partial<Readers<GrantType>> = {
 const READS_MAX = 4;
 const RACED: readonly Reason[] = [REFRESH_RACED, DEFERRAL_RACED];
 
-export type TokenPorts = GrantPorts & KeyProofPorts & IssuePorts & FindJobPorts;
+export type TokenPorts = GrantPorts & KeyProofPorts & IssuePorts & FindPorts;
 
 /** RFC9449-5-2: after the client's authentication and before anything else of the request, the keys that it shows. */
 export async function answerTokenRequest(
@@ -43,49 +43,60 @@ export async function answerTokenRequest(
   evidence: KeyEvidence,
   people: PeopleGrants | undefined,
 ): Promise<Result<TokenAnswer, RefusedRequest | Unrecorded>> {
-  const proven = proveKeysOf(ports, unproven.form, evidence);
-  if (!proven.ok) return refuseRequest(unproven, proven.error);
-  const { keys, spends } = proven.value;
-  const request = defined<TokenRequest>({ ...unproven, client: { ...unproven.client, keys }, spends });
-  const { platform } = request.client;
-  if (platform !== undefined && !provesKey(platform, keys)) {
-    return refuseRequest(request, keyNotProven(platform));
-  }
+  const proven = readEvidence(ports, unproven, evidence);
+  if (!proven.ok) return proven;
+  const request = proven.value;
   const grantType = checkGrantType(ports.settings(), request.client, request.form);
   if (!grantType.ok) return refuseRequest(request, grantType.error);
   const ofPeople: Partial<Readers<GrantType>> = people?.read ?? {};
   const read = GRANTS[grantType.value] ?? ofPeople[grantType.value];
   if (read === undefined) return refuseRequest(request, UNSUPPORTED);
   for (let reads = 1; ; reads++) {
-    const order = await whenOk(read(ports, request), (own) =>
-      concernsJob(request.form, own) ? inItsJob(ports, request, own) : ok(own),
+    const found = await whenOk(read(ports, request), (order) =>
+      findOptions(ports, request, order, concerned(ports.settings(), request, order)),
     );
-    if (!order.ok) return order;
-    const issued = await issue(ports, request, order.value, people);
+    if (!found.ok) return found;
+    const { order, options } = found.value;
+    const issued = await issue(ports, request, order, options, people);
     if (issued.ok) {
-      if (issued.value.refresh_token !== undefined) await order.value.user?.grant.begun?.();
+      for (const option of options) await option.issued?.(order, issued.value);
       return issued;
     }
     if (!RACED.includes(issued.error.failure.reason) || reads === READS_MAX) return issued;
   }
 }
 
-/** JOB-D-8: whatever it brings, a request is decided in the job of that. */
-const inItsJob = (
-  ports: FindJobPorts & DisabledPorts,
+type Found = { order: Order; options: readonly TokenOption[] };
+
+/** Each option finds what the request names of it, or the request is refused. */
+function findOptions(
+  ports: FindPorts & DisabledPorts,
   request: TokenRequest,
   order: Order,
-): Awaitable<Result<Order, RefusedRequest>> =>
-  whenReady(findJob(ports, request.form, order), (found) => {
-    if (found.ok) return found;
-    const { job, ...failure } = found.error;
-    // PAGE-D-33: the subject comes first in the trail; the answer is the same, so that it tells nothing of the subject.
-    const disabled = failure.kind === "request_malformed" ? undefined : refuseDisabled(ports, order);
-    return whenReady(disabled, (out) => {
-      const known = knownOf(request, order);
-      const told = { ...failure, reason: out?.reason ?? failure.reason };
-      const refused = refuseRequest(request, told, defined<Known>({ ...known, job: job ?? known.job }));
-      const ends = order.resumes?.ends("refused");
-      return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order), ...ends }));
-    });
-  });
+  options: readonly TokenOption[],
+): Awaitable<Result<Found, RefusedRequest>> {
+  const found = options.reduce<Awaitable<Result<Order, NotFound>>>(
+    (before, { find }) => (find ? whenOk(before, (one) => find(ports, request, one)) : before),
+    ok(order),
+  );
+  return whenReady(
+    found,
+    (one): Awaitable<Result<Found, RefusedRequest>> =>
+      one.ok ? ok({ order: one.value, options }) : refuseOrder(ports, request, { order, options }, one.error),
+  );
+}
+
+async function refuseOrder(
+  ports: FindPorts & DisabledPorts,
+  request: TokenRequest,
+  { order, options }: Found,
+  { known: own, ...failure }: NotFound,
+): Promise<Result<never, RefusedRequest>> {
+  // PAGE-D-33: the subject comes first in the trail; the answer is the same, so that it tells nothing of the subject.
+  const disabled = failure.kind === "request_malformed" ? undefined : await refuseDisabled(ports, order);
+  const told = { ...failure, reason: disabled?.reason ?? failure.reason };
+  const { policy: _, ...known } = knownOf({ request, order, options });
+  const refused = refuseRequest(request, told, { ...known, ...own });
+  const changes = joined(options.map(({ refuse }) => refuse?.(order)));
+  return err(defined<RefusedRequest>({ ...refused.error, spends: codeSpentBy(order), ...changes }));
+}

@@ -3,8 +3,8 @@
  * Covers 2 the objects, as a parameter or a claim has them, before their types are looked at.
  * Elsewhere: 2.1 policy/detail-types.ts; 2.2 policy/details.ts; 3 flows/order/read-order.ts,
  * people/spec/rfc6749-authorization.ts; 3.1 people/pages/decision-parts.ts; 5 flows/order/read-order.ts,
- * http/errors.ts, people/flows/read-authorization.ts, people/flows/told.ts, policy/details.ts; 6 policy/details.ts;
- * 6.1 people/flows/redeem-code.ts, policy/details.ts; 7 flows/issue.ts, spec/rfc6749.ts; 8 http/errors.ts; 9.1
+ * http/errors.ts, people/flows/read-authorization.ts, people/flows/told.ts, policy/details.ts; 6 policy/details.ts; 6.1
+ * people/flows/redeem-code.ts, policy/details.ts; 7 flows/options/details.ts, spec/rfc6749.ts; 8 http/errors.ts; 9.1
  * spec/rfc9068.ts; 9.2 spec/rfc9068.ts; 10 people/flows/read-authorization.ts, policy/narrow-details.ts,
  * settings/client.ts, settings/settings.ts, spec/rfc7591-members.ts, spec/rfc8414.ts; 11.2 records.ts; 12
  * people/pages/detail-sentences.ts, policy/details.ts, policy/narrow-details.ts.

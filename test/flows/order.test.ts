@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Reason } from "../../src/audit/reasons.ts";
-import { toFailure } from "../../src/flows/order/decide-order.ts";
+import { toFailure } from "../../src/flows/order/denied.ts";
 import { checkGrantType } from "../../src/flows/order/grant-type.ts";
 import type {
   Evidence,

@@ -1,17 +1,15 @@
 /** An order, decided by the policy under the consents on record, and the token that it would give; nothing is written. */
-import type { Reason } from "../../audit/reasons.ts";
-import { MODES, redeems } from "../../modes.ts";
 import type { Consent, Denied, Trace } from "../../policy/access.ts";
-import { type AskedRequest, decideRequest, type PolicyDecision } from "../../policy/decision.ts";
-import { jobIdAt } from "../../policy/jobs.ts";
+import { type AskedRequest, decideRequest } from "../../policy/decision.ts";
 import type { Ports } from "../../ports.ts";
 import { type Awaitable, defined, err, ok, type Result, whenReady } from "../../result.ts";
-import { type BuiltToken, buildToken } from "../build-token.ts";
+import { buildToken, type Decided } from "../build-token.ts";
+import type { TokenOption } from "../options/option.ts";
+import { claimsOf } from "../options.ts";
 import type { FinalFailure } from "../refusal.ts";
+import { toFailure } from "./denied.ts";
 import type { Order } from "./order.ts";
 
-/** `jobId`: the job as the target sees it; `asked`: what the decision read. */
-export type Decided = { allowed: PolicyDecision; token: BuiltToken; jobId?: string; asked: AskedRequest };
 /** `missing` is a consent for which the user can be asked; `asked` is there where the policy itself refused. */
 export type OrderDenied = { failure: FinalFailure; trace: Trace; asked?: AskedRequest } & Pick<
   Denied,
@@ -22,9 +20,10 @@ export function decideOrder(
   ports: Pick<Ports, "settings" | "facts" | "random" | "hash">,
   order: Order,
   nowSeconds: number,
+  options?: readonly TokenOption[],
 ): Awaitable<Result<Decided, OrderDenied>> {
   return whenReady(findConsents(ports, order, nowSeconds), (consents) =>
-    decideUnder(ports, order, consents, nowSeconds),
+    decideUnder(ports, order, consents, nowSeconds, options),
   );
 }
 
@@ -33,6 +32,7 @@ function decideUnder(
   order: Order,
   consents: readonly Consent[],
   nowSeconds: number,
+  options: readonly TokenOption[] | undefined,
 ): Result<Decided, OrderDenied> {
   const { issuer, policy, signIn } = ports.settings();
   const { access, sub, job: { proposed } = {} } = order;
@@ -54,15 +54,20 @@ function decideUnder(
       }),
     );
   }
-  const { job } = access;
-  const jobId = job && jobIdAt(ports.hash.sha256, decided.value.target, job);
   const jti = order.user?.jti ?? ports.random.id();
-  const token = buildToken(issuer, order, decided.value, nowSeconds, jti, jobId);
+  const token = buildToken(
+    issuer,
+    order,
+    decided.value,
+    nowSeconds,
+    jti,
+    claimsOf(ports, order, decided.value, options),
+  );
   if (!token.ok) {
     const failure = toFailure(order, { kind: "policy_denied", reason: token.error.reason });
     return err({ failure, trace: decided.value.trace });
   }
-  return ok(defined<Decided>({ allowed: decided.value, token: token.value, jobId, asked }));
+  return ok({ allowed: decided.value, token: token.value, asked });
 }
 
 /** PROD-2.6-4: consents are read at every decision, and no cache answers for them. */
@@ -75,27 +80,4 @@ function findConsents(
   return whenReady(facts.consents(subject.origin, workload ?? clientId, nowSeconds), (found) =>
     user === undefined ? found : found.filter(({ id }) => id === user.consentId),
   );
-}
-
-/** The failure that the caller is told of a decision, by the grant type that it used. */
-export function toFailure(
-  {
-    access: { mode },
-    manner: { targetFromGrant, sentAs },
-    resumes,
-  }: Pick<Order, "access" | "manner" | "resumes">,
-  { kind, reason }: { kind: Denied["kind"] | "token_refused"; reason: Reason },
-): FinalFailure {
-  // DTR-11.7-1: what the first request could have does not hold any more.
-  if (resumes !== undefined) return { kind: "deferral_ended", reason };
-  // RFC6749-5.2-7: no rule lets this client have tokens of its own at all.
-  if (MODES[mode].brings === "nothing" && sentAs === undefined && reason === "no_rule")
-    return { kind: "client_unauthorized", reason };
-  // IDC-2.4.2-5: a denial by the policy is an invalid grant; EMA-7.6.2-1: so is a target that only the grant names.
-  // IDJAG-9.9-6: so is a missing proof; a proof that the target excludes is not the grant's fault.
-  const others = kind === "scope_refused" || kind === "details_refused" || reason === "binding_excluded";
-  const ofGrant = kind === "target_refused" ? targetFromGrant : !others;
-  // RFC6749-5.2-6: so is a code whose consent or rule is gone since it was issued.
-  // WAG-7-1: and so is the grant of a workload to which no rule gives anything.
-  return { kind: (redeems(mode) || sentAs === "grant") && ofGrant ? "grant_refused" : kind, reason };
 }

@@ -12,20 +12,18 @@ import {
   parseProposal,
   proposedBounds,
 } from "../../policy/jobs.ts";
-import type { BasePorts, Ports } from "../../ports.ts";
 import type { JobFacts, JobRecord } from "../../records.ts";
 import { type Awaitable, defined, err, ok, type Result, whenReady } from "../../result.ts";
 import type { Form } from "../../spec/rfc6749.ts";
 import { hasTooMany } from "../create-job.ts";
 import { jobOver } from "../jobs.ts";
+import type { FindPorts, NotFound } from "../options/option.ts";
 import type { Failure } from "../refusal.ts";
-import { toFailure } from "./decide-order.ts";
+import { toFailure } from "./denied.ts";
 import type { JobOfOrder, Order } from "./order.ts";
 
-export type FindJobPorts = BasePorts & Pick<Ports, "jobs">;
-
 type Asked = Pick<Form, "mandate_job" | "mandate_job_request">;
-type Found = Awaitable<Result<Order, Failure>>;
+type Found = Awaitable<Result<Order, NotFound>>;
 /** A job of ours; where it came with a token of it, without its keys, which are among those of the token. */
 type OnRecord = Pick<JobFacts, "ended"> & { job: Job & Partial<JobRecord> };
 
@@ -34,7 +32,7 @@ export const concernsJob = ({ mandate_job, mandate_job_request }: Asked, { job, 
   [mandate_job, mandate_job_request, job, access.job].some((one) => one !== undefined);
 
 /** JOB-D-8: the job is that of what is presented; only beside what has none is one chosen, or asked for. */
-export function findJob(ports: FindJobPorts, asked: Asked, order: Order): Found {
+export function findJob(ports: FindPorts, asked: Asked, order: Order): Found {
   const { presented, proposed } = order.job ?? {};
   // An order that waited for its user asks for the job of its first request.
   if (proposed !== undefined) return findApproved(ports, proposed, order);
@@ -45,7 +43,7 @@ export function findJob(ports: FindJobPorts, asked: Asked, order: Order): Found 
 
 /** The parameter may repeat the job, and the actor token be of it; nothing else is asked for. */
 function findPresented(
-  ports: FindJobPorts,
+  ports: FindPorts,
   { mandate_job: chosen, mandate_job_request }: Asked,
   order: Order,
   presented: PresentedJob,
@@ -77,7 +75,7 @@ const refused = (reason: Reason) => err({ kind: "request_malformed", reason } as
 // --- beside what has no job -------------------------------------------------------------------------------------
 
 function findBesideNone(
-  ports: FindJobPorts,
+  ports: FindPorts,
   { mandate_job, mandate_job_request: text }: Asked,
   order: Order,
 ): Found {
@@ -98,7 +96,7 @@ function findBesideNone(
 }
 
 /** JOB-D-9: an unknown job and another's: one look-up, and one answer; of its own job the agent is told why it is over. */
-function findChosen(ports: FindJobPorts, id: string, order: Order): Found {
+function findChosen(ports: FindPorts, id: string, order: Order): Found {
   return whenReady(ports.jobs.find(id), (found) => {
     const isOwn = found !== undefined && isFor(found.job, originOf(ports, order), agentOf(order));
     if (found !== undefined && !isOwn)
@@ -106,11 +104,11 @@ function findChosen(ports: FindJobPorts, id: string, order: Order): Found {
     const living = inJob(ports, order, found);
     if (living.ok) return living;
     const failure = failureOf(withJob(order, { isAgents: isOwn }), living.error);
-    return err(defined<Failure>({ ...failure, job: isOwn ? { id } : undefined }));
+    return err(defined<NotFound>({ ...failure, known: isOwn ? { job: { id } } : undefined }));
   });
 }
 
-const originOf = ({ settings }: FindJobPorts, { access, sub }: Order): Origin =>
+const originOf = ({ settings }: FindPorts, { access, sub }: Order): Origin =>
   access.subject?.origin ?? { iss: settings().issuer, sub };
 
 const agentOf = ({ access }: Order): string => access.workload ?? access.clientId;
@@ -119,7 +117,7 @@ const isFor = ({ origin, actor }: JobRecord, { iss, sub }: Origin, agent: string
   origin.iss === iss && origin.sub === sub && actor === agent;
 
 /** JOB-D-4: the same request finds the job that its user has approved; until then it is a proposal. */
-function findProposed(ports: FindJobPorts, text: string, order: Order): Found {
+function findProposed(ports: FindPorts, text: string, order: Order): Found {
   const nowSeconds = ports.clock.nowSeconds();
   const parsed = parseProposal(text, nowSeconds);
   if (!parsed.ok) return refused(parsed.error.kind);
@@ -131,7 +129,7 @@ function findProposed(ports: FindJobPorts, text: string, order: Order): Found {
   return findApproved(ports, { title, bounds, asked: digestOf(ports, parsed.value, order) }, order);
 }
 
-function findApproved(ports: FindJobPorts, proposed: ProposedJob, order: Order): Found {
+function findApproved(ports: FindPorts, proposed: ProposedJob, order: Order): Found {
   const { asked = "" } = proposed;
   return whenReady(ports.jobs.made(asked, ports.clock.nowSeconds()), (found): Found => {
     const living = inJob(ports, order, found);
@@ -142,7 +140,7 @@ function findApproved(ports: FindJobPorts, proposed: ProposedJob, order: Order):
   });
 }
 
-const digestOf = (ports: FindJobPorts, proposal: JobProposal, order: Order): string => {
+const digestOf = (ports: FindPorts, proposal: JobProposal, order: Order): string => {
   const { iss, sub } = originOf(ports, order);
   const { workload, clientId, target, scope, details } = order.access;
   return ports.hash.sha256(
@@ -154,7 +152,7 @@ const digestOf = (ports: FindJobPorts, proposal: JobProposal, order: Order): str
 
 /** The order in this job, or why nothing is issued for the job any more. */
 function inJob(
-  ports: FindJobPorts,
+  ports: FindPorts,
   order: Order,
   found: OnRecord | undefined,
 ): Result<Order, NonNullable<ReturnType<typeof jobOver>>> {

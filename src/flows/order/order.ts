@@ -14,7 +14,7 @@ import type { JsonObject } from "../../spec/rfc8259.ts";
 import type { Chain, RequestedType } from "../../spec/rfc8693.ts";
 import type { TransactionRequest } from "../../spec/transaction-tokens.ts";
 import type { Authenticated } from "../authenticate-client.ts";
-import type { Failure, RefusedRequest, Unrecorded } from "../refusal.ts";
+import type { Failure, FinalKind, RefusedRequest, Unrecorded } from "../refusal.ts";
 import type { PlatformProof } from "../verifier.ts";
 
 // --- what goes in -----------------------------------------------------------------------------------------------
@@ -171,6 +171,8 @@ type Manner = {
   targetFromGrant: boolean;
   transaction?: TransactionRequest;
   sentAs?: NonNullable<Requested["sentAs"]>;
+  /** How every refusal of it is told. */
+  refusedAs?: FinalKind;
 };
 
 /** What a user gave by a click, as a code or a refresh token of the request says. */

@@ -2,7 +2,7 @@
 import type { AskedUser, AuditEvent } from "../../audit/event.ts";
 import { reasonIn } from "../../flows/audit-fields.ts";
 import { keysOfOrder, spentWith } from "../../flows/issued-entry.ts";
-import { toFailure } from "../../flows/order/decide-order.ts";
+import { toFailure } from "../../flows/order/denied.ts";
 import type { Order } from "../../flows/order/order.ts";
 import type { LackingConsent, Otherwise } from "../../flows/people.ts";
 import type { Failure, RefusedRequest, Unrecorded } from "../../flows/refusal.ts";

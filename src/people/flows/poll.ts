@@ -70,6 +70,8 @@ function resume(
     ...facts,
     access: defined<Order["access"]>({ ...access, ...callerOf(request.client) }),
     ground: { ...facts.ground, root: { keys }, platforms: platform === undefined ? [] : [platform] },
+    // DTR-11.7-1: where it is refused, what the first request could have does not hold any more.
+    manner: { ...facts.manner, refusedAs: "deferral_ended" },
     resumes: {
       known,
       asked: { pending: ports.hash.sha256(deferral.question) },
