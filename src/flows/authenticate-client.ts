@@ -8,7 +8,7 @@ import type { AssertionType } from "../settings/authentication-methods.ts";
 import type { Client } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import { parseJws } from "../spec/rfc7515.ts";
-import { type Presented, type PresentedAssertion, parseClientAuthentication } from "../spec/rfc7521.ts";
+import type { Presented, PresentedAssertion, PresentedClient } from "../spec/rfc7521.ts";
 import { JWT_BEARER, JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { ID_TOKEN, JWT, TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
@@ -46,19 +46,20 @@ type OfRecord = Partial<
  */
 export type Admits = "proven" | "public" | "workload";
 
+/** What a request with a form shows of its client, apart from its connection. */
+export type ClientEvidence = { readonly form: Form; readonly presented: PresentedClient };
+
 /**
  * PROD-1.2-1, RFC6749-3.2.1-1: every token request is authenticated here. Where public clients are admitted, one that
  * sends its `client_id` and no credential is identified by that.
  */
 export function authenticateClient(
   ports: ClientAuthPorts & LimitPorts,
-  form: Form,
-  authorization: string | undefined,
+  { form, presented }: ClientEvidence,
   from: From,
   endpoint: string,
-  admits: Admits = "proven",
+  admits: Admits,
 ): Awaitable<Result<Authenticated, Failure>> {
-  const presented = parseClientAuthentication(form, authorization);
   if (!presented.ok) return presented;
   const { clientId: named } = presented.value;
   const nothing = presentsNothing(presented.value, from) && ports.settings().signIn !== undefined;

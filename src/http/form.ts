@@ -5,6 +5,7 @@ import {
   type Admits,
   type Authenticated,
   authenticateClient,
+  type ClientEvidence,
   throttleUnnamedClient,
 } from "../flows/authenticate-client.ts";
 import type { KeyEvidence } from "../flows/prove-keys.ts";
@@ -26,7 +27,7 @@ import { BODY_BYTES_MAX } from "../limits/connections.ts";
 import { POLL_SECONDS } from "../limits/people.ts";
 import type { ClientAuthPorts, LimitPorts, Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
-import { type Awaitable, defined, err, type Result, whenReady } from "../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenReady } from "../result.ts";
 import {
   type ErrorAnswer,
   type Form,
@@ -34,16 +35,66 @@ import {
   isTokenParameter,
   parseForm,
 } from "../spec/rfc6749.ts";
-import { claimedClient } from "../spec/rfc7521.ts";
+import { claimedClient, parseClientAuthentication } from "../spec/rfc7521.ts";
 import { privateJson } from "./answers.ts";
 import { hasMediaType, readText } from "./body.ts";
 import { describeFailure, toOAuthError } from "./errors.ts";
-import type { HttpRequest, HttpResponse, LoggedRefusal, Peer } from "./handler.ts";
+import {
+  auditedRequest,
+  type HttpRequest,
+  type HttpResponse,
+  type LoggedRefusal,
+  type Peer,
+} from "./handler.ts";
 
-export const authorizationOf = (request: HttpRequest): string | undefined =>
-  request.headers.get("authorization") ?? undefined;
+/** A request with a form: what it shows of its client and of its keys, parsed once, and how a refusal of it is told. */
+export type FormRequest = ClientEvidence & {
+  readonly peer: Peer;
+  readonly audited: AuditedRequest;
+  readonly keys: KeyEvidence;
+  readonly challenged: boolean;
+};
 
-export function readForm(request: HttpRequest): Awaitable<Result<Form, Failure>> {
+const authorizationOf = ({ headers }: HttpRequest): string | undefined =>
+  headers.get("authorization") ?? undefined;
+
+/**
+ * RFC6749-5.2-1: it is challenged where a client that fails to authenticate is answered with 401 and a challenge, as
+ * RFC6749-5.2-5 requires where the request has an Authorization header; otherwise the answer is a 400.
+ */
+export const isChallenged = (request: HttpRequest): boolean => authorizationOf(request) !== undefined;
+
+export function formRequest(
+  request: HttpRequest,
+  peer: Peer,
+  endpoint: string,
+  form: Form,
+  challenged = isChallenged(request),
+): FormRequest {
+  return {
+    form,
+    presented: parseClientAuthentication(form, authorizationOf(request)),
+    peer,
+    audited: auditedRequest(peer, endpoint),
+    keys: keyEvidenceOf(request, peer),
+    challenged,
+  };
+}
+
+/** The same where nothing else is read of the body, or the answer that refuses it. */
+export const receiveForm = (
+  request: HttpRequest,
+  peer: Peer,
+  endpoint: string,
+  challenged = isChallenged(request),
+): Awaitable<Result<FormRequest, HttpResponse>> =>
+  whenReady(readForm(request), (form) =>
+    form.ok
+      ? ok(formRequest(request, peer, endpoint, form.value, challenged))
+      : err(refuse(form.error, challenged)),
+  );
+
+function readForm(request: HttpRequest): Awaitable<Result<Form, Failure>> {
   const malformed = (reason: Reason, parameter?: string) =>
     err(defined<Failure>({ kind: "request_malformed", reason, parameter }));
   // RFC8693-2.1-2, RFC7009-2.1-1, RFC7662-2.1-1: the request is a form.
@@ -71,32 +122,26 @@ export function parameterOf({ parameter }: { parameter?: string | undefined }): 
   return parameter === undefined || isKnownParameter(parameter) ? parameter : "other";
 }
 
-type RefusedClient = { failure: Failure; refused: LoggedRefusal };
-
 export type FormPorts = ClientAuthPorts & LimitPorts & Pick<Ports, "authFailures">;
 
 /** Authenticates the client of the form; a failure is counted, because one event for each could fill the disk. */
 export function authenticateForm(
   ports: FormPorts,
-  form: Form,
-  authorization: string | undefined,
-  audited: AuditedRequest,
-  peer: Peer,
+  request: FormRequest,
   admits: Admits = "proven",
-): Awaitable<Result<Authenticated, RefusedClient>> {
+): Awaitable<Result<Authenticated, HttpResponse>> {
+  const { form, presented, peer, audited, challenged } = request;
   const refuseWith = (failure: Failure, unprovenClient?: string) => {
     const { reason, registrations } = failure;
     ports.authFailures.note(audited, reason, registrations);
-    return err({ failure, refused: defined<LoggedRefusal>({ reason, unprovenClient }) });
+    const refused = defined<LoggedRefusal>({ reason, unprovenClient });
+    return err({ ...refuse(failure, challenged), refused });
   };
-  return whenReady(
-    authenticateClient(ports, form, authorization, peer, audited.endpoint, admits),
-    (client) => {
-      if (!client.ok) return refuseWith(client.error, claimedClient(form, authorization));
-      const tooMany = throttleUnnamedClient(ports, client.value, peer);
-      return tooMany === undefined ? client : refuseWith(tooMany);
-    },
-  );
+  return whenReady(authenticateClient(ports, request, peer, audited.endpoint, admits), (client) => {
+    if (!client.ok) return refuseWith(client.error, claimedClient(form, presented));
+    const tooMany = throttleUnnamedClient(ports, client.value, peer);
+    return tooMany === undefined ? client : refuseWith(tooMany);
+  });
 }
 
 /** AUDIT-D-2: each refusal of an authenticated client is an event, and uses up the assertion as a token would. */
@@ -170,10 +215,6 @@ export function throttleVain(
   return waitSeconds > 0 ? { kind: "throttled", reason, waitSeconds } : undefined;
 }
 
-/**
- * RFC6749-5.2-1: `challenged` answers a client that failed to authenticate with 401 and a challenge, as RFC6749-5.2-5
- * requires where the request has an Authorization header; otherwise the answer is a 400.
- */
 export function refuse(failure: Failure, challenged: boolean): HttpResponse {
   const { kind, reason, parameter, waitSeconds, errorUri, interactionUri, deferral, jobError } = failure;
   const { lacks, meant } = failure;
@@ -208,9 +249,9 @@ export function keyEvidenceOf({ method, url, headers }: HttpRequest, { leaf }: P
 /** RFC9449-8-2, RFC9449-8.2-1: where nonces are demanded, a request with a proof is answered with the newest nonce. */
 export function withNonce(
   { settings, nonces }: Pick<Ports, "settings" | "nonces">,
-  { headers }: HttpRequest,
+  { proof }: KeyEvidence,
   answer: HttpResponse,
 ): HttpResponse {
-  if (!settings().dpop.nonces.includes("token") || headers.get("dpop") === null) return answer;
+  if (!settings().dpop.nonces.includes("token") || proof === undefined) return answer;
   return { ...answer, headers: { ...answer.headers, "DPoP-Nonce": nonces.current() } };
 }

@@ -3,21 +3,19 @@
 import { describeClient } from "../flows/audit-fields.ts";
 import type { Authenticated } from "../flows/authenticate-client.ts";
 import { introspect } from "../flows/introspect.ts";
-import type { AuditedRequest } from "../flows/refusal.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import type { OwnTokenPorts, Ports } from "../ports.ts";
-import type { Form } from "../spec/rfc6749.ts";
 import { parseTokenForm } from "../spec/rfc7009.ts";
 import { privateJson } from "./answers.ts";
 import {
   authenticateForm,
-  authorizationOf,
   type FormPorts,
-  readForm,
+  type FormRequest,
+  receiveForm,
   recordRefusal,
   refuse,
 } from "./form.ts";
-import { auditedRequest, type Handler, type HttpResponse } from "./handler.ts";
+import type { Handler, HttpResponse } from "./handler.ts";
 
 const ENDPOINT = "/introspect";
 
@@ -28,23 +26,19 @@ type IntrospectPorts = FormPorts & OwnTokenPorts & Pick<Ports, "journal" | "intr
 
 export function introspectEndpoint(ports: IntrospectPorts): Handler {
   return async (request, peer) => {
-    const form = await readForm(request);
-    if (!form.ok) return refuse(form.error, CHALLENGED);
-    const audited = auditedRequest(peer, ENDPOINT);
+    const received = await receiveForm(request, peer, ENDPOINT, CHALLENGED);
+    if (!received.ok) return received.error;
     // RFC7662-2.1-8, RFC7662-4-7, RFC7662-4-16: there is no answer without client authentication, and the rate of
     // answers is limited.
-    const client = await authenticateForm(ports, form.value, authorizationOf(request), audited, peer);
-    if (client.ok) return answerClient(ports, client.value, form.value, audited);
-    const { failure, refused } = client.error;
-    return { ...refuse(failure, CHALLENGED), refused };
+    const client = await authenticateForm(ports, received.value);
+    return client.ok ? answerClient(ports, client.value, received.value) : client.error;
   };
 }
 
 async function answerClient(
   ports: IntrospectPorts,
   client: Authenticated,
-  form: Form,
-  audited: AuditedRequest,
+  { form, audited }: FormRequest,
 ): Promise<HttpResponse> {
   const spent = await spendProof(ports, client, audited);
   if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), CHALLENGED);

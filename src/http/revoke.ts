@@ -1,7 +1,7 @@
 /** POST /revoke (RFC 7009): a client ends a token that was issued to it. */
 
 import type { PeopleGrants } from "../flows/people.ts";
-import { proveKeysOf } from "../flows/prove-keys.ts";
+import { type KeyEvidence, proveKeysOf } from "../flows/prove-keys.ts";
 import { type Cancel, type RevokePorts, revoke } from "../flows/revoke.ts";
 import { spendProof } from "../flows/spend-proof.ts";
 import type { TokenRequest } from "../flows/token-request.ts";
@@ -10,17 +10,15 @@ import { defined } from "../result.ts";
 import { privateJson } from "./answers.ts";
 import {
   authenticateForm,
-  authorizationOf,
   type FormPorts,
-  keyEvidenceOf,
-  readForm,
+  receiveForm,
   recordRefusal,
   recordRefusalOf,
   refuse,
   throttleVain,
   withNonce,
 } from "./form.ts";
-import { auditedRequest, type Handler, type HttpRequest, type Peer } from "./handler.ts";
+import type { Handler } from "./handler.ts";
 
 const ENDPOINT = "/revoke";
 
@@ -34,24 +32,18 @@ type RevokeEndpointPorts = FormPorts & RevokePorts & KeyProofPorts;
 
 export function revokeEndpoint(ports: RevokeEndpointPorts, people: PeopleGrants | undefined): Handler {
   return async (request, peer) => {
-    const audited = auditedRequest(peer, ENDPOINT);
-    const authorization = authorizationOf(request);
-    const challenged = authorization !== undefined;
-    const form = await readForm(request);
-    if (!form.ok) return refuse(form.error, challenged);
+    const received = await receiveForm(request, peer, ENDPOINT);
+    if (!received.ok) return received.error;
+    const { form, audited, keys, challenged } = received.value;
     // RFC7009-2.1-6, RFC7009-5-2, RFC7009-5-4: the client authenticates first, as at the token endpoint; a public one
     // is known by its client_id.
-    const client = await authenticateForm(ports, form.value, authorization, audited, peer, "public");
-    if (!client.ok) {
-      const { failure, refused } = client.error;
-      return { ...refuse(failure, challenged), refused };
-    }
+    const client = await authenticateForm(ports, received.value, "public");
+    if (!client.ok) return client.error;
     const spent = await spendProof(ports, client.value, audited);
     if (!spent.ok) return refuse(await recordRefusal(ports, spent.error, undefined), challenged);
     const cancel =
-      people &&
-      cancelWith(ports, people, request, peer, { client: client.value, form: form.value, request: audited });
-    const revoked = await revoke(ports, client.value, audited, form.value, cancel);
+      people && cancelWith(ports, people, keys, { client: client.value, form, request: audited });
+    const revoked = await revoke(ports, client.value, audited, form, cancel);
     if (revoked.ok) {
       const { nothing } = revoked.value;
       const wait = nothing && throttleVain(ports, client.value, nothing, audited);
@@ -59,7 +51,7 @@ export function revokeEndpoint(ports: RevokeEndpointPorts, people: PeopleGrants 
     }
     const { spends: _, ...unspent } = client.value;
     const failure = await recordRefusalOf(ports, unspent, revoked.error, audited);
-    return withNonce(ports, request, refuse(failure, challenged));
+    return withNonce(ports, keys, refuse(failure, challenged));
   };
 }
 
@@ -68,12 +60,11 @@ const cancelWith =
   (
     ports: RevokeEndpointPorts,
     people: PeopleGrants,
-    request: HttpRequest,
-    peer: Peer,
+    evidence: KeyEvidence,
     tokenRequest: TokenRequest,
   ): Cancel =>
   async (code) => {
-    const proven = proveKeysOf(ports, tokenRequest.form, keyEvidenceOf(request, peer));
+    const proven = proveKeysOf(ports, tokenRequest.form, evidence);
     if (!proven.ok) return { refused: proven.error };
     const { keys, spends } = proven.value;
     return people.cancel(

@@ -13,15 +13,14 @@ import { type Form, REFRESH_TOKEN } from "../spec/rfc6749.ts";
 import { privateJson } from "./answers.ts";
 import {
   authenticateForm,
-  authorizationOf,
   type FormPorts,
-  keyEvidenceOf,
-  readForm,
+  type FormRequest,
+  receiveForm,
   recordRefusalOf,
   refuse,
   withNonce,
 } from "./form.ts";
-import { auditedRequest, type Handler, type HttpRequest, type HttpResponse, type Peer } from "./handler.ts";
+import type { Handler, HttpResponse } from "./handler.ts";
 import { answerWithWriter } from "./held.ts";
 
 const SERVED: readonly string[] = [...MACHINE_GRANT_TYPES, ...USER_GRANT_TYPES, DEFERRED];
@@ -30,18 +29,18 @@ type TokenEndpointPorts = FormPorts & TokenPorts & EndingPorts & Pick<Ports, "ou
 
 export function tokenEndpoint(ports: TokenEndpointPorts, people: PeopleGrants | undefined): Handler {
   return async (request, peer) => {
-    const form = await readForm(request);
-    const challenged = authorizationOf(request) !== undefined;
-    if (!form.ok) return refuse(form.error, challenged);
-    const { grant_type: asked } = form.value;
+    const received = await receiveForm(request, peer, TOKEN_PATH);
+    if (!received.ok) return received.error;
+    const { form, challenged } = received.value;
+    const { grant_type: asked } = form;
     // RFC6749-5.2-2, PROD-4.1-5: a request without a grant type is refused before its client is authenticated.
     if (asked === undefined) {
       return refuse({ kind: "request_malformed", reason: "grant_type_missing" }, challenged);
     }
     const grant = SERVED.includes(asked) ? asked : "other";
-    const bytes = () => Object.values(form.value).join().length;
+    const bytes = () => Object.values(form).join().length;
     const answer = await answerWithWriter(ports, bytes, peer, (own) =>
-      answerForm(own, people, request, peer, form.value, asked),
+      answerForm(own, people, received.value, asked),
     );
     return { ...answer, grant };
   };
@@ -50,40 +49,26 @@ export function tokenEndpoint(ports: TokenEndpointPorts, people: PeopleGrants | 
 async function answerForm(
   ports: TokenEndpointPorts,
   people: PeopleGrants | undefined,
-  request: HttpRequest,
-  peer: Peer,
-  form: Form,
+  received: FormRequest,
   grantType: string,
 ): Promise<HttpResponse> {
-  const audited = auditedRequest(peer, TOKEN_PATH);
-  const authorization = authorizationOf(request);
-  const challenged = authorization !== undefined;
+  const { form, audited, keys, challenged } = received;
   // RFC6749-4.4-1, RFC6749-4.4.2-2, RFC6749-10.1-4, RFC6749-10.2-1: there is no token without client authentication,
   // whatever the grant type. MCPC-D-9: the exception is what a user gave: a code, whose challenge binds it to its
   // client, or a refresh token, which rotates.
   // WAG-5-2: and the grant of a platform, which is the proof of the workload that it names.
   const admits = USER_GRANT_TYPES.includes(grantType) ? "public" : "workload";
-  const client = await authenticateForm(
-    holding(ports, people, form),
-    form,
-    authorization,
-    audited,
-    peer,
-    admits,
-  );
-  if (!client.ok) {
-    const { failure, refused } = client.error;
-    return { ...refuse(failure, challenged), refused };
-  }
+  const client = await authenticateForm(holding(ports, people, form), received, admits);
+  if (!client.ok) return client.error;
   const asked = { client: client.value, form, request: audited };
-  const token = await answerTokenRequest(ports, asked, keyEvidenceOf(request, peer), people);
-  if (token.ok) return withNonce(ports, request, privateJson(200, token.value)); // RFC6749-5.1-1
+  const token = await answerTokenRequest(ports, asked, keys, people);
+  if (token.ok) return withNonce(ports, keys, privateJson(200, token.value)); // RFC6749-5.1-1
   const { error } = token;
-  if (error.event === undefined) return withNonce(ports, request, refuse(error.failure, challenged));
+  if (error.event === undefined) return withNonce(ports, keys, refuse(error.failure, challenged));
   const failure = await recordRefusalOf(ports, client.value, error, audited);
   const { spends: code } = error;
   if (failure.reason === CODE_REPLAYED && code !== undefined) await people?.endReplayed(ports, audited, code);
-  return withNonce(ports, request, refuse(failure, challenged));
+  return withNonce(ports, keys, refuse(failure, challenged));
 }
 
 /** What a refresh token tells of its client, where that has no other proof. */

@@ -33,11 +33,11 @@ const malformed = (reason: Extract<PresentedFailure, { kind: "request_malformed"
 const refused = (reason: Extract<PresentedFailure, { kind: "client_refused" }>["reason"]) =>
   err({ kind: "client_refused", reason } as const);
 
+/** The mechanism by which a request authenticates its client, or why it is none. */
+export type PresentedClient = Result<Presented, PresentedFailure>;
+
 /** The one mechanism by which a request authenticates its client; a bare `client_id` is none (RFC6749-2.2-2). */
-export function parseClientAuthentication(
-  form: Form,
-  authorization: string | undefined,
-): Result<Presented, PresentedFailure> {
+export function parseClientAuthentication(form: Form, authorization: string | undefined): PresentedClient {
   const { client_id: clientId, client_secret: secret } = form;
   const { client_assertion: assertion, client_assertion_type: type } = form;
   const byAssertion = assertion !== undefined || type !== undefined;
@@ -68,8 +68,7 @@ export function parseClientAuthentication(
 }
 
 /** The client that the request says it comes from; nothing of it is proven. */
-export function claimedClient(form: Form, authorization: string | undefined): string | undefined {
-  const presented = parseClientAuthentication(form, authorization);
+export function claimedClient(form: Form, presented: PresentedClient): string | undefined {
   const named = presented.ok ? presented.value.clientId : form.client_id;
   if (named !== undefined || form.client_assertion === undefined) return named;
   const jws = parseJws(form.client_assertion);

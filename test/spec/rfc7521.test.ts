@@ -178,6 +178,6 @@ for (const [what, body, authorization, want] of claims) {
   test(`the client that a request names is taken from ${what}`, () => {
     const form = parseForm(body);
     assert.ok(form.ok);
-    assert.equal(claimedClient(form.value, authorization), want);
+    assert.equal(claimedClient(form.value, parseClientAuthentication(form.value, authorization)), want);
   });
 }

@@ -10,22 +10,16 @@ import { notFound, privateJson } from "../../http/answers.ts";
 import { readFormText } from "../../http/body.ts";
 import {
   authenticateForm,
-  authorizationOf,
   type FormPorts,
+  formRequest,
+  isChallenged,
   keyEvidenceOf,
   parameterOf,
   recordRefusal,
   refuse,
   withNonce,
 } from "../../http/form.ts";
-import {
-  auditedRequest,
-  type Handler,
-  type HttpRequest,
-  type HttpResponse,
-  type LoggedRefusal,
-  type Peer,
-} from "../../http/handler.ts";
+import type { Handler, HttpRequest, HttpResponse, LoggedRefusal, Peer } from "../../http/handler.ts";
 import { PUSHED_SECONDS } from "../../limits/people.ts";
 import type { KeyProofPorts } from "../../ports.ts";
 import { defined, err, ok, type Result } from "../../result.ts";
@@ -46,12 +40,10 @@ export const pushEndpoint =
   async (request, peer) =>
     ports.settings().signIn === undefined
       ? notFound()
-      : withNonce(ports, request, await answer(ports, request, peer));
+      : withNonce(ports, keyEvidenceOf(request, peer), await answer(ports, request, peer));
 
 async function answer(ports: PushEndpointPorts, request: HttpRequest, peer: Peer): Promise<HttpResponse> {
-  const audited = auditedRequest(peer, ENDPOINT);
-  const authorization = authorizationOf(request);
-  const challenged = authorization !== undefined;
+  const challenged = isChallenged(request);
   const malformed = (reason: Reason, parameter?: string) =>
     refuse(defined<Failure>({ kind: "request_malformed", reason, parameter }), challenged);
   const body = await readFormText(request);
@@ -63,11 +55,10 @@ async function answer(ports: PushEndpointPorts, request: HttpRequest, peer: Peer
   if (!requested.ok) return malformed(requested.error.kind, parameterOf(requested.error));
   // RFC9126-2-5, RFC9126-2.1-3: the client authenticates as at the token endpoint; a public client is known by its
   // client_id.
-  const client = await authenticateForm(ports, form.value, authorization, audited, peer, "public");
-  if (!client.ok) {
-    const { failure, refused } = client.error;
-    return { ...refuse(failure, challenged), refused };
-  }
+  const received = formRequest(request, peer, ENDPOINT, form.value);
+  const { audited, keys } = received;
+  const client = await authenticateForm(ports, received, "public");
+  if (!client.ok) return client.error;
   // PAGE-D-18: anyone who knows the name of a public client can be it, so its requests are limited as those for pages
   // are.
   const waitSeconds = client.value.method === "none" ? ports.throttle.visit(peer.address) : 0;
@@ -79,13 +70,7 @@ async function answer(ports: PushEndpointPorts, request: HttpRequest, peer: Peer
     recordDenied(ports, client.value, audited, failure, meant).then(() => answer);
   const pushed = checkPushed(requested.value);
   if (!pushed.ok) return refuseWith({ kind: "request_malformed", reason: pushed.error.kind });
-  const named = nameClientAndKey(
-    ports,
-    form.value,
-    requested.value,
-    client.value,
-    keyEvidenceOf(request, peer),
-  );
+  const named = nameClientAndKey(ports, form.value, requested.value, client.value, keys);
   if (!named.ok) return refuseWith(named.error);
   const read = await readAuthorizationRequest(ports, named.value, peer.address);
   if (!read.ok) {
