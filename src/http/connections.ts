@@ -60,10 +60,7 @@ export function makeConnections(
   limit: { connectionsPerSourceMax: number },
   isProven: (handshake: HandshakeCertificates) => boolean = () => false,
 ): Connections {
-  const sockets = new Set<Socket>();
-  const sources = new Map<string, number>();
-  /** A connection is known by address and port, which a TLS socket shares with the socket below it. */
-  const counted = new Map<string, () => void>();
+  const sockets = makeSockets(limit);
   const connections = new Map<Duplex, Connection>();
   let draining = false;
   let ended = false;
@@ -83,54 +80,15 @@ export function makeConnections(
     get ended() {
       return ended;
     },
-    accept(socket) {
-      const source = networkOf(addressOf(socket.remoteAddress));
-      const count = (sources.get(source) ?? 0) + 1;
-      if (count > limit.connectionsPerSourceMax) {
-        socket.destroy();
-        return;
-      }
-      sources.set(source, count);
-      sockets.add(socket);
-      const peer = peerOf(socket);
-      const release = (): void => {
-        if (!counted.delete(peer)) return;
-        const left = (sources.get(source) ?? 1) - 1;
-        if (left === 0) sources.delete(source);
-        else sources.set(source, left);
-      };
-      counted.set(peer, release);
-      socket.once("close", () => {
-        sockets.delete(socket);
-        release();
-      });
-    },
+    accept: sockets.accept,
     open(socket) {
       // RFC8705-2-2: a resumed session has shown no certificate.
       if (ended || socket.isSessionReused()) {
         socket.destroy();
         return;
       }
-      const address = addressOf(socket.remoteAddress);
-      const startMs = performance.now();
-      const connection: Connection = {
-        address,
-        startMs,
-        certificates: undefined,
-        leaf: undefined,
-        requests: 0,
-        open: 0,
-        reading: undefined,
-        latest: undefined,
-        next: undefined,
-        proceed: undefined,
-        ending: undefined,
-        last: false,
-        refused: false,
-      };
-      connection.proceed = meterInput(socket, connection);
-      connections.set(socket, connection);
-      if (hasProven(socket)) counted.get(peerOf(socket))?.();
+      connections.set(socket, connectionOf(socket));
+      if (hasProven(socket)) sockets.release(socket);
       socket.once("close", () => connections.delete(socket));
     },
     find: (socket) => connections.get(socket),
@@ -147,10 +105,68 @@ export function makeConnections(
       // The first request of a new connection may be on its way.
       setTimeout(cut, LINGER_MS, ({ open }: Connection) => open === 0).unref();
     },
-    cutAll() {
+    cutAll: sockets.cutAll,
+  };
+}
+
+/** All sockets, and how many each source has that are counted. */
+function makeSockets(limit: { connectionsPerSourceMax: number }) {
+  const sockets = new Set<Socket>();
+  const sources = new Map<string, number>();
+  /** A connection is known by address and port, which a TLS socket shares with the socket below it. */
+  const counted = new Map<string, string>();
+  const release = (socket: Socket, peer = peerOf(socket)): void => {
+    const source = counted.get(peer);
+    if (source === undefined) return;
+    counted.delete(peer);
+    const left = (sources.get(source) ?? 1) - 1;
+    if (left === 0) sources.delete(source);
+    else sources.set(source, left);
+  };
+  return {
+    accept(socket: Socket): void {
+      const source = networkOf(addressOf(socket.remoteAddress));
+      const count = (sources.get(source) ?? 0) + 1;
+      if (count > limit.connectionsPerSourceMax) {
+        socket.destroy();
+        return;
+      }
+      sources.set(source, count);
+      sockets.add(socket);
+      // Once it is closed, a socket has no address.
+      const peer = peerOf(socket);
+      counted.set(peer, source);
+      socket.once("close", () => {
+        sockets.delete(socket);
+        release(socket, peer);
+      });
+    },
+    /** It counts no more for its source. */
+    release: (socket: Socket): void => release(socket),
+    cutAll(): void {
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+function connectionOf(socket: TLSSocket): Connection {
+  const connection: Connection = {
+    address: addressOf(socket.remoteAddress),
+    startMs: performance.now(),
+    certificates: undefined,
+    leaf: undefined,
+    requests: 0,
+    open: 0,
+    reading: undefined,
+    latest: undefined,
+    next: undefined,
+    proceed: undefined,
+    ending: undefined,
+    last: false,
+    refused: false,
+  };
+  connection.proceed = meterInput(socket, connection);
+  return connection;
 }
 
 const peerOf = ({ remoteAddress = "", remotePort = 0 }: Socket): string => `${remoteAddress} ${remotePort}`;

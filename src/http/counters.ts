@@ -67,9 +67,7 @@ const ENDPOINTS = [
 ];
 
 export function makeCounters(issuer: string): Counters {
-  const base = new URL(issuer).pathname.replace(/\/$/, "");
-  const requests = new Map<string, Sample<"mandate_requests_total">>();
-  const durations = new Map<string, Sample<"mandate_request_duration_seconds">>();
+  const requests = countRequests(issuer);
   const events = new Map<string, Sample<"mandate_events_total">>();
   const refusals = new Map<string, Sample<"mandate_connections_refused_total">>();
   const throttled = new Map<string, Sample<"mandate_throttled_total">>();
@@ -77,10 +75,6 @@ export function makeCounters(issuer: string): Counters {
   const assertions = new Map<string, Sample<"mandate_assertions_total">>();
   const commits = noDurations();
   let entriesCommitted = 0;
-  const endpointOf = (path: string): string => {
-    const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
-    return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
-  };
   return {
     recorded(written) {
       for (const { event } of written) {
@@ -93,7 +87,42 @@ export function makeCounters(issuer: string): Counters {
         count(events, `${type} ${outcome}`, () => ({ type, outcome }));
       }
     },
-    request({ path: requestPath, status, grant = "", durationMs }) {
+    request: requests.request,
+    refused(listener, why) {
+      count(refusals, `${listener} ${why}`, () => ({ listener, why }));
+    },
+    proxyField(field) {
+      count(proxyFields, field, () => ({ field }));
+    },
+    committed(entries, seconds) {
+      entriesCommitted += entries;
+      observe(commits, seconds);
+    },
+    throttling: (throttle) => countWaits(throttle, (kind) => count(throttled, kind, () => ({ kind }))),
+    samples: () => ({
+      ...requests.samples(),
+      mandate_events_total: sorted(events),
+      mandate_connections_refused_total: sorted(refusals),
+      mandate_throttled_total: sorted(throttled),
+      mandate_proxy_other_fields_total: sorted(proxyFields),
+      mandate_assertions_total: sorted(assertions),
+      mandate_journal_entries_total: single(entriesCommitted),
+      mandate_journal_commit_seconds: [{ labels: {}, value: commits }],
+    }),
+  };
+}
+
+/** Requests by endpoint and status, and how long each kind of them lasted. */
+function countRequests(issuer: string) {
+  const base = new URL(issuer).pathname.replace(/\/$/, "");
+  const requests = new Map<string, Sample<"mandate_requests_total">>();
+  const durations = new Map<string, Sample<"mandate_request_duration_seconds">>();
+  const endpointOf = (path: string): string => {
+    const own = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
+    return ENDPOINTS.find((one) => own === one || own.startsWith(`${one}/`)) ?? "other";
+  };
+  return {
+    request({ path: requestPath, status, grant = "", durationMs }: LogEntry): void {
       const path = endpointOf(requestPath);
       count(requests, `${path} ${status}`, () => ({ path, status: String(status) }));
       const outcome = outcomeOf(status);
@@ -105,46 +134,31 @@ export function makeCounters(issuer: string): Counters {
       }
       observe(lasted.value, durationMs / 1000);
     },
-    refused(listener, why) {
-      count(refusals, `${listener} ${why}`, () => ({ listener, why }));
-    },
-    proxyField(field) {
-      count(proxyFields, field, () => ({ field }));
-    },
-    committed(entries, seconds) {
-      entriesCommitted += entries;
-      observe(commits, seconds);
-    },
-    throttling(throttle) {
-      const counted =
-        <A extends unknown[]>(kind: string, ask: (...of: A) => number) =>
-        (...of: A): number => {
-          const waitSeconds = ask(...of);
-          if (waitSeconds > 0) count(throttled, kind, () => ({ kind }));
-          return waitSeconds;
-        };
-      return {
-        ...throttle,
-        failed: counted("failures", throttle.failed),
-        spend: counted("requests", throttle.spend),
-        takeEvent: counted("events", throttle.takeEvent),
-        eventWait: counted("events", throttle.eventWait),
-        manage: counted("registration_requests", throttle.manage),
-        visit: counted("pages", throttle.visit),
-        register: counted("registrations", throttle.register),
-      };
-    },
     samples: () => ({
       mandate_requests_total: sorted(requests),
       mandate_request_duration_seconds: sorted(durations),
-      mandate_events_total: sorted(events),
-      mandate_connections_refused_total: sorted(refusals),
-      mandate_throttled_total: sorted(throttled),
-      mandate_proxy_other_fields_total: sorted(proxyFields),
-      mandate_assertions_total: sorted(assertions),
-      mandate_journal_entries_total: single(entriesCommitted),
-      mandate_journal_commit_seconds: [{ labels: {}, value: commits }],
     }),
+  };
+}
+
+/** The same throttle; `counts` is told of each kind that waits. */
+function countWaits(throttle: Throttle, counts: (kind: string) => void): Throttle {
+  const counted =
+    <A extends unknown[]>(kind: string, ask: (...of: A) => number) =>
+    (...of: A): number => {
+      const waitSeconds = ask(...of);
+      if (waitSeconds > 0) counts(kind);
+      return waitSeconds;
+    };
+  return {
+    ...throttle,
+    failed: counted("failures", throttle.failed),
+    spend: counted("requests", throttle.spend),
+    takeEvent: counted("events", throttle.takeEvent),
+    eventWait: counted("events", throttle.eventWait),
+    manage: counted("registration_requests", throttle.manage),
+    visit: counted("pages", throttle.visit),
+    register: counted("registrations", throttle.register),
   };
 }
 

@@ -194,14 +194,11 @@ function metrics(watch: Watch, counters: Counters): string {
   const witness = watch.witness();
   const { state: clock, aheadSeconds } = watch.clock();
   const ours = watch.process();
-  const keys = watch.signingKeys();
-  const streams = [...watch.streams()];
-  const sources = [
-    ...[...watch.trustDomains()].map(([name, state]) => ({ labels: { kind: "trust_domain", name }, state })),
-    ...[...watch.issuers()].map(([name, state]) => ({ labels: { kind: "issuer", name }, state })),
-  ];
   return writeMetrics({
     ...counters.samples(),
+    ...keyMetrics(watch),
+    ...sourceMetrics(watch),
+    ...streamMetrics(watch),
     mandate_journal_pending: single(watch.journal().pending),
     mandate_store_connections: Object.entries(watch.connections() ?? {}).map(([state, value]) => ({
       labels: { state },
@@ -223,35 +220,6 @@ function metrics(watch: Watch, counters: Counters): string {
     mandate_database_clock_differs: single(
       aheadSeconds === undefined ? undefined : Number(clock === "database_differs"),
     ),
-    mandate_signing_key_age_seconds: keys.map(({ labels, ageSeconds }) => ({ labels, value: ageSeconds })),
-    mandate_signing_key_change_seconds: keys.flatMap(({ labels, changeSeconds: value }) =>
-      value === undefined ? [] : [{ labels, value }],
-    ),
-    mandate_key_service_works: (watch.keyService()?.keys ?? []).map(({ labels, works }) => ({
-      labels,
-      value: Number(works),
-    })),
-    mandate_source_state: sources.flatMap(({ labels, state: { state: now } }) =>
-      (["fresh", "last_good", "none"] as const).map((state) => ({
-        labels: { ...labels, state },
-        value: Number(state === now),
-      })),
-    ),
-    mandate_source_age_seconds: sources.flatMap(({ labels, state: { ageSeconds: value } }) =>
-      value === undefined ? [] : [{ labels, value }],
-    ),
-    mandate_source_keys: sources.flatMap(({ labels, state: { keys: value } }) =>
-      value === undefined ? [] : [{ labels, value }],
-    ),
-    mandate_signals_waiting: streams.map(([stream, { waiting }]) => ({ labels: { stream }, value: waiting })),
-    mandate_signal_oldest_age_seconds: streams.map(([stream, { oldestSeconds }]) => ({
-      labels: { stream },
-      value: oldestSeconds,
-    })),
-    mandate_stream_reachable: streams.map(([stream, { reachable }]) => ({
-      labels: { stream },
-      value: Number(reachable),
-    })),
     mandate_event_loop_delay_seconds: ours.loopDelaySeconds.map(({ rank, seconds }) => ({
       labels: { rank },
       value: seconds,
@@ -264,3 +232,53 @@ function metrics(watch: Watch, counters: Counters): string {
     process_start_time_seconds: single(ours.startSeconds),
   });
 }
+
+function keyMetrics(watch: Watch) {
+  const keys = watch.signingKeys();
+  return {
+    mandate_signing_key_age_seconds: keys.map(({ labels, ageSeconds }) => ({ labels, value: ageSeconds })),
+    mandate_signing_key_change_seconds: keys.flatMap(({ labels, changeSeconds }) =>
+      sampleOf(labels, changeSeconds),
+    ),
+    mandate_key_service_works: (watch.keyService()?.keys ?? []).map(({ labels, works }) => ({
+      labels,
+      value: Number(works),
+    })),
+  };
+}
+
+/** Where keys come from that others publish. */
+function sourceMetrics(watch: Watch) {
+  const sources = [
+    ...[...watch.trustDomains()].map(([name, state]) => ({ labels: { kind: "trust_domain", name }, state })),
+    ...[...watch.issuers()].map(([name, state]) => ({ labels: { kind: "issuer", name }, state })),
+  ];
+  return {
+    mandate_source_state: sources.flatMap(({ labels, state: { state: now } }) =>
+      (["fresh", "last_good", "none"] as const).map((state) => ({
+        labels: { ...labels, state },
+        value: Number(state === now),
+      })),
+    ),
+    mandate_source_age_seconds: sources.flatMap(({ labels, state }) => sampleOf(labels, state.ageSeconds)),
+    mandate_source_keys: sources.flatMap(({ labels, state }) => sampleOf(labels, state.keys)),
+  };
+}
+
+function streamMetrics(watch: Watch) {
+  const streams = [...watch.streams()].map(([stream, state]) => ({ labels: { stream }, state }));
+  return {
+    mandate_signals_waiting: streams.map(({ labels, state }) => ({ labels, value: state.waiting })),
+    mandate_signal_oldest_age_seconds: streams.map(({ labels, state }) => ({
+      labels,
+      value: state.oldestSeconds,
+    })),
+    mandate_stream_reachable: streams.map(({ labels, state }) => ({
+      labels,
+      value: Number(state.reachable),
+    })),
+  };
+}
+
+const sampleOf = <L>(labels: L, value: number | undefined) =>
+  value === undefined ? [] : [{ labels, value }];
