@@ -7,17 +7,15 @@ import { type Awaitable, defined, err, ok, type Result, whenReady } from "../res
 import type { AssertionType } from "../settings/authentication-methods.ts";
 import type { Client } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
-import { parseJws } from "../spec/rfc7515.ts";
 import type { Presented, PresentedAssertion, PresentedClient } from "../spec/rfc7521.ts";
-import { JWT_BEARER, JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
-import { ID_TOKEN, JWT, TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
+import { JWT_BEARER } from "../spec/rfc7523.ts";
 import { JWT_SPIFFE } from "../spec/spiffe/client-auth.ts";
-import { platformId, takesWorkloadGrants } from "../spec/workload-grant.ts";
+import { platformId } from "../spec/workload-grant.ts";
 import { type Failure, mayPass } from "./refusal.ts";
 import type { From, MethodVerifier, Proven } from "./verifier.ts";
 import { verifyAssertion } from "./verify-assertion.ts";
 import { verifyCertificate } from "./verify-certificate.ts";
-import { isOfPlatform, type JwtAlone, verifyPlatformGrant } from "./verify-platform.ts";
+import { proofOfWorkload, verifyPlatformGrant } from "./verify-platform.ts";
 import { verifyPublic } from "./verify-public.ts";
 import { verifySecret } from "./verify-secret.ts";
 import { verifySvidAssertion } from "./verify-svid.ts";
@@ -63,7 +61,7 @@ export function authenticateClient(
   if (!presented.ok) return presented;
   const { clientId: named } = presented.value;
   const nothing = presentsNothing(presented.value, from) && ports.settings().signIn !== undefined;
-  const own = admits === "workload" ? ownProof(ports, presented.value, from, form) : undefined;
+  const own = admits === "workload" ? proofOfWorkload(ports, presented.value, from, form) : undefined;
   // RFC6749-2.3.1-8: the proof is verified first, so that failures of others at this address refuse no valid one.
   const proving = ports.proofs.verify(from.address, (paths) => {
     if (admits === "public" && nothing) return verifyPublic(ports, presented.value, from);
@@ -119,38 +117,6 @@ const ASSERTION_VERIFIERS: { readonly [Type in AssertionType]: MethodVerifier<Pr
 };
 
 const isAssertionType = (type: string): type is AssertionType => Object.hasOwn(ASSERTION_VERIFIERS, type);
-
-/**
- * WAG-5-2: the JWT of a platform, if it is the only proof of the request. A certificate of a client, which names it or is
- * an SVID, authenticates that client; any other certificate is the key that the JWT is bound to.
- */
-function ownProof(
-  { settings }: Pick<Ports, "settings">,
-  presented: Presented,
-  { certificates, leaf }: From,
-  form: Form,
-): JwtAlone | undefined {
-  const sent = jwtAlone(form);
-  const isSvid = leaf?.ok && leaf.value.subjectAltNames?.uris.some((uri) => /^spiffe:/i.test(uri));
-  const namesClient = certificates.length > 0 && (presented.clientId !== undefined || isSvid);
-  if (sent === undefined || presented.by !== "certificate" || namesClient) return undefined;
-  if (!takesWorkloadGrants(settings().platforms)) return undefined;
-  const jws = parseJws(sent.token);
-  const claims = jws.ok ? jws.value.claims : {};
-  return isOfPlatform(settings(), claims, `${sent.use} without client`) ? sent : undefined;
-}
-
-const EXCHANGED_ALONE: readonly (string | undefined)[] = [JWT, ID_TOKEN];
-
-/** FEDC-D-1: an exchange whose subject token is a JWT, without an actor, may be the grant of a workload. */
-function jwtAlone(form: Form): JwtAlone | undefined {
-  const { grant_type: grantType, assertion, subject_token: subject, subject_token_type: type } = form;
-  if (grantType === JWT_BEARER_GRANT)
-    return assertion === undefined ? undefined : { token: assertion, use: "grant" };
-  const hasActor = form.actor_token !== undefined || form.actor_token_type !== undefined;
-  if (grantType !== TOKEN_EXCHANGE || subject === undefined || hasActor) return undefined;
-  return EXCHANGED_ALONE.includes(type) ? { token: subject, use: "exchange" } : undefined;
-}
 
 /** A SPIFFE ID is never the name of a public client. */
 const presentsNothing = ({ by, clientId }: Presented, { certificates }: From): boolean =>

@@ -1,6 +1,6 @@
 /** RFC 7523 2.1: a JWT authorization grant of a trusted issuer, for an access token here (IDC 2.4, ID-JAG 4.4). */
 import type { ForeignTokenPorts } from "../ports.ts";
-import { type Awaitable, defined, err, ok, type Result, whenOk, whenReady } from "../result.ts";
+import { type Awaitable, err, ok, type Result, whenOk, whenReady } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import { GRANT_TYP } from "../spec/identity-chaining.ts";
 import { parseJws } from "../spec/rfc7515.ts";
@@ -11,9 +11,9 @@ import { grantIssuer, readGrant } from "./order/grant.ts";
 import type { Order, Refused, ResolvedSubject } from "./order/order.ts";
 import type { RefusedRequest } from "./refusal.ts";
 import { verifySigned } from "./subject-token.ts";
-import { type Known, readRequest, refuseRequest, type TokenRequest } from "./token-request.ts";
-import type { PlatformProof } from "./verifier.ts";
-import { isOfPlatform, verifyPlatformTokenOf } from "./verify-platform.ts";
+import { readRequest, refuseRequest, type TokenRequest } from "./token-request.ts";
+import { isOfPlatform } from "./verify-platform.ts";
+import { readBroughtGrant, readOwnGrant } from "./workload-requests.ts";
 
 const MODE = { mode: "redemption" } as const;
 
@@ -34,56 +34,6 @@ export function readRedemption(
     return readBroughtGrant(ports, request, assertion);
   }
   return readRequest(ports, request, MODE, { subject: () => verifyGrant(ports, jws, client.clientId) });
-}
-
-/** PLAT-D-8: a workload that proved itself by its grant asks for a token of its own. */
-const OF_WORKLOAD = { mode: "client_credentials", sentAs: "grant" } as const;
-
-/** PLAT-D-1: what proved the client as its assertion is a grant too only where the registration says so. */
-function readOwnGrant(
-  ports: ForeignTokenPorts,
-  request: TokenRequest,
-  { registration }: PlatformProof,
-): Awaitable<Result<Order, RefusedRequest>> {
-  if (registration.uses.includes("grant")) {
-    return readRequest(ports, request, OF_WORKLOAD);
-  }
-  const failure = { kind: "workload_not_admitted", reason: "workload_use_refused" } as const;
-  return refuseRequest(request, failure, {
-    mode: OF_WORKLOAD.mode,
-    requested: describeRequest(request.form),
-  });
-}
-
-/** PLAT-D-10: the grant of a workload that an authenticated client brings; a rule names both. */
-function readBroughtGrant(
-  ports: ForeignTokenPorts,
-  request: TokenRequest,
-  assertion: string,
-): Awaitable<Result<Order, RefusedRequest>> {
-  const { client, form } = request;
-  return whenReady(verifyPlatformTokenOf(ports, assertion, "grant", client.keys), (verified) => {
-    const known = { mode: OF_WORKLOAD.mode, requested: describeRequest(form) };
-    if (!verified.ok) {
-      const { as: kind, reason, registrations } = verified.error;
-      const detail = registrations && { registrations: [...registrations] };
-      return refuseRequest(request, { kind, reason }, defined<Known>({ ...known, detail }));
-    }
-    const platform = verified.value;
-    const { scopes = client.scopes } = platform;
-    const brought: TokenRequest["client"] = defined<TokenRequest["client"]>({
-      ...client,
-      platform,
-      workload: platform.id,
-      forWorkload: true,
-      scopes: scopes?.filter((one) => client.scopes?.includes(one) ?? true),
-    });
-    if (platform.registration.clients?.includes(client.clientId) === false) {
-      const failure = { kind: "workload_not_admitted", reason: "workload_client_differs" } as const;
-      return refuseRequest({ ...request, client: brought }, failure, known);
-    }
-    return readRequest(ports, { ...request, client: brought }, OF_WORKLOAD);
-  });
 }
 
 /** RFC7523-3-16: the claims of a grant count only once a trusted issuer's signature on it is verified. */

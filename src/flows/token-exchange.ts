@@ -14,8 +14,8 @@ import { jobOf, verifySubject } from "./subject-token.ts";
 import { readRequest, refuseRequest, type TokenRequest } from "./token-request.ts";
 import type { VerifiedSvid } from "./verifier.ts";
 import { isOwn, verifyOwnToken } from "./verify-own-token.ts";
-import { verifyPlatformTokenOf } from "./verify-platform.ts";
 import { verifySvid } from "./verify-svid.ts";
+import { actorByPlatform, readWorkloadExchange } from "./workload-requests.ts";
 
 export type ExchangePorts = OwnTokenPorts &
   ForeignTokenPorts &
@@ -49,23 +49,6 @@ export function readExchange(
   return readRequest(ports, request, defined<Wanted>({ mode, requestedType, transaction }), evidence);
 }
 
-/**
- * FEDC-D-1, FEDC-D-2: the subject token proved its workload, which asks for a token of its own as it would by a grant. A
- * JWT is what it gets, and an ID-JAG needs a user.
- */
-function readWorkloadExchange(
-  ports: ExchangePorts,
-  request: TokenRequest,
-  requestedType: Exchange["requestedType"],
-): Awaitable<Result<Order, RefusedRequest>> {
-  const mode = "client_credentials";
-  // TXN-D-3: neither is a trust domain given a token of a workload that speaks for itself.
-  const isToken = requestedType !== "id-jag" && requestedType !== "txn_token";
-  if (isToken) return readRequest(ports, request, { mode, sentAs: "exchange" });
-  const failure = { kind: "request_malformed", reason: "requested_token_type_unsupported" } as const;
-  return refuseRequest(request, failure, { mode, requested: describeRequest(request.form) });
-}
-
 type Wanted = Pick<Requested, "mode" | "requestedType" | "transaction">;
 
 type Verified = Awaitable<Result<ResolvedActor, { reason: TokenReason }>>;
@@ -89,19 +72,6 @@ function verifyActor(
   return platform === undefined
     ? whenOk(verifySvid(ports, jws, TOKEN_PATH), (proven) => actorOf(ports, proven))
     : actorByPlatform(ports, client, token);
-}
-
-/** PLAT-D-11: the same workload as the client assertion proved; a platform's token alone authenticates no actor. */
-function actorByPlatform(
-  ports: ExchangePorts,
-  { platform, keys }: TokenRequest["client"],
-  token: string,
-): Verified {
-  return whenOk(verifyPlatformTokenOf(ports, token, "actor", keys), (actor) => {
-    const same = actor.compact === platform?.compact;
-    const audited = { fingerprint: actor.fingerprint, type: "jwt" };
-    return ok(defined<ResolvedActor>({ sub: actor.id, token: audited, platform: same ? undefined : actor }));
-  });
 }
 
 function actorOf(

@@ -4,13 +4,17 @@ import { beginningOf } from "../audit/safe-text.ts";
 import { IGNORED_CLIENT_ID_CHARS_MAX } from "../limits/input.ts";
 import type { AccessRequest } from "../policy/access.ts";
 import { isProven } from "../policy/binding.ts";
-import type { BasePorts, FetchRefused, ForeignTokenPorts } from "../ports.ts";
+import type { BasePorts, FetchRefused, ForeignTokenPorts, Ports } from "../ports.ts";
 import type { Guard } from "../records.ts";
 import { type Awaitable, defined, err, ok, type Result, whenOk, whenReady } from "../result.ts";
 import { assertionAudiences, TOKEN_PATH } from "../settings/audiences.ts";
 import type { Settings, TrustedIssuer } from "../settings/settings.ts";
-import type { PresentedAssertion } from "../spec/rfc7521.ts";
+import type { Form } from "../spec/rfc6749.ts";
+import { parseJws } from "../spec/rfc7515.ts";
+import type { Presented, PresentedAssertion } from "../spec/rfc7521.ts";
+import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
+import { ID_TOKEN, JWT, TOKEN_EXCHANGE } from "../spec/rfc8693.ts";
 import { checkAlgorithm } from "../spec/rfc8725.ts";
 import {
   checkWorkload,
@@ -20,11 +24,13 @@ import {
   type Match,
   matchRegistration,
   platformId,
+  takesWorkloadGrants,
   type WorkloadUse,
 } from "../spec/workload-grant.ts";
 import { isDisabled } from "./endings.ts";
 import type { Failure, FinalKind } from "./refusal.ts";
 import {
+  type From,
   type MethodVerifier,
   noCredentials,
   type PlatformProof,
@@ -251,7 +257,39 @@ export const verifyPlatformAssertion: MethodVerifier<PresentedAssertion> = (
   );
 
 /** The JWT that is the only proof of a request, as its grant or as its subject token. */
-export type JwtAlone = { token: string; use: Extract<PlatformUse, "grant" | "exchange"> };
+type JwtAlone = { token: string; use: Extract<PlatformUse, "grant" | "exchange"> };
+
+/**
+ * WAG-5-2: the JWT of a platform, if it is the only proof of the request. A certificate of a client, which names it or is
+ * an SVID, authenticates that client; any other certificate is the key that the JWT is bound to.
+ */
+export function proofOfWorkload(
+  { settings }: Pick<Ports, "settings">,
+  presented: Presented,
+  { certificates, leaf }: From,
+  form: Form,
+): JwtAlone | undefined {
+  const sent = jwtAlone(form);
+  const isSvid = leaf?.ok && leaf.value.subjectAltNames?.uris.some((uri) => /^spiffe:/i.test(uri));
+  const namesClient = certificates.length > 0 && (presented.clientId !== undefined || isSvid);
+  if (sent === undefined || presented.by !== "certificate" || namesClient) return undefined;
+  if (!takesWorkloadGrants(settings().platforms)) return undefined;
+  const jws = parseJws(sent.token);
+  const claims = jws.ok ? jws.value.claims : {};
+  return isOfPlatform(settings(), claims, `${sent.use} without client`) ? sent : undefined;
+}
+
+const EXCHANGED_ALONE: readonly (string | undefined)[] = [JWT, ID_TOKEN];
+
+/** FEDC-D-1: an exchange whose subject token is a JWT, without an actor, may be the grant of a workload. */
+function jwtAlone(form: Form): JwtAlone | undefined {
+  const { grant_type: grantType, assertion, subject_token: subject, subject_token_type: type } = form;
+  if (grantType === JWT_BEARER_GRANT)
+    return assertion === undefined ? undefined : { token: assertion, use: "grant" };
+  const hasActor = form.actor_token !== undefined || form.actor_token_type !== undefined;
+  if (grantType !== TOKEN_EXCHANGE || subject === undefined || hasActor) return undefined;
+  return EXCHANGED_ALONE.includes(type) ? { token: subject, use: "exchange" } : undefined;
+}
 
 /** WAG-5-2, WIF-T-1, FEDC-D-1: a JWT without client authentication, which proves the workload that is its client. */
 export function verifyPlatformGrant(
