@@ -69,35 +69,7 @@ const UNAVAILABLE = err<ProviderFailure>({ reason: "provider_unavailable" });
 export function openProviders(options: ProviderOptions): OpenProviders {
   let sources = new Map<string, Source>();
 
-  const metadataOf = async (name: string): Promise<Result<ProviderMetadata, ProviderFailure>> => {
-    const source = sources.get(name);
-    if (source === undefined || source.pause.on()) return UNAVAILABLE;
-    const { metadata, pause } = source;
-    const known = metadata.state().state !== "none";
-    const found = known ? await metadata.current() : await pause.ask(() => lookFor(metadata), isThere);
-    return found === undefined ? UNAVAILABLE : ok(found);
-  };
-  /** Posts a form to an endpoint of the provider, and reads what it answers. */
-  const ask = async <T>(
-    name: string,
-    endpoint: (source: Source, metadata: ProviderMetadata) => string | undefined,
-    form: Readonly<Record<string, string>>,
-    parse: (text: string) => Result<T, { kind: ProviderFailure["reason"] }>,
-  ): Promise<Result<T, ProviderFailure>> => {
-    const source = sources.get(name);
-    const metadata = await metadataOf(name);
-    const url = source && metadata.ok ? endpoint(source, metadata.value) : undefined;
-    if (source === undefined || url === undefined) return UNAVAILABLE;
-    const answered = await source.pause.ask(
-      () => post(url, source, form, options),
-      (result) => result !== UNAVAILABLE,
-    );
-    if (answered === undefined) return UNAVAILABLE;
-    if (!answered.ok) return answered;
-    const { text, status } = answered.value;
-    const read = parse(text);
-    return read.ok ? read : err({ reason: read.error.kind, said: { status } });
-  };
+  const { metadataOf, ask } = asker(options, (name) => sources.get(name));
   return {
     metadata: metadataOf,
     async redeem(name, { code, verifier, redirectUri }) {
@@ -137,6 +109,40 @@ export function openProviders(options: ProviderOptions): OpenProviders {
       for (const source of sources.values()) close(source);
     },
   };
+}
+
+/** Asks a provider for its metadata, or by a form, unless it failed just now. */
+function asker(options: ProviderOptions, find: (name: string) => Source | undefined) {
+  const metadataOf = async (name: string): Promise<Result<ProviderMetadata, ProviderFailure>> => {
+    const source = find(name);
+    if (source === undefined || source.pause.on()) return UNAVAILABLE;
+    const { metadata, pause } = source;
+    const known = metadata.state().state !== "none";
+    const found = known ? await metadata.current() : await pause.ask(() => lookFor(metadata), isThere);
+    return found === undefined ? UNAVAILABLE : ok(found);
+  };
+  /** Posts a form to an endpoint of the provider, and reads what it answers. */
+  const ask = async <T>(
+    name: string,
+    endpoint: (source: Source, metadata: ProviderMetadata) => string | undefined,
+    form: Readonly<Record<string, string>>,
+    parse: (text: string) => Result<T, { kind: ProviderFailure["reason"] }>,
+  ): Promise<Result<T, ProviderFailure>> => {
+    const source = find(name);
+    const metadata = await metadataOf(name);
+    const url = source && metadata.ok ? endpoint(source, metadata.value) : undefined;
+    if (source === undefined || url === undefined) return UNAVAILABLE;
+    const answered = await source.pause.ask(
+      () => post(url, source, form, options),
+      (result) => result !== UNAVAILABLE,
+    );
+    if (answered === undefined) return UNAVAILABLE;
+    if (!answered.ok) return answered;
+    const { text, status } = answered.value;
+    const read = parse(text);
+    return read.ok ? read : err({ reason: read.error.kind, said: { status } });
+  };
+  return { metadataOf, ask };
 }
 
 const isThere = (found: ProviderMetadata | undefined): boolean => found !== undefined;

@@ -106,66 +106,31 @@ const tooManyJobs = (
   place: PagePlace,
 ): Outcome => countedNotice(ports, audited, "jobs_too_many", "jobs_too_many", place);
 
-async function recordOne(
-  ports: RecordingPorts,
-  {
-    session,
-    actor,
-    target,
-    offer,
-    asked,
-    given,
-    inJob,
-    reason,
-    event,
-    question,
-    rows = () => [],
-  }: ConsentGiven,
-): Promise<Recorded> {
-  const { policy } = ports.settings();
+async function recordOne(ports: RecordingPorts, giving: ConsentGiven): Promise<Recorded> {
+  const { session, actor, target, offer, asked, given, inJob, question, rows = () => [] } = giving;
   const { details } = given;
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    const nowSeconds = ports.clock.nowSeconds();
-    const standing = await ports.facts.consents(session.origin, actor, nowSeconds);
+    const standing = await ports.facts.consents(session.origin, actor, ports.clock.nowSeconds());
     const asking = { target, scope: asked, details, job: inJob };
-    const { before, scopes: written } = recordOf(policy, standing, asking, given, offer.kept);
+    const { before, scopes } = recordOf(ports.settings().policy, standing, asking, given, offer.kept);
     const consent = defined<Consent>({
       id: before?.id ?? `${PAGE_CONSENT}${ports.random.id()}`,
       version: (before?.version ?? 0) + 1,
       origin: session.origin,
       actor,
       targets: target.names.slice(0, 1),
-      scopes: written,
+      scopes,
       details,
       jobId: inJob?.id,
       jobIssuer: inJob?.iss,
       expiresAtSeconds: endsAt(ports, offer),
     });
-    const { id, version, targets, scopes, expiresAtSeconds } = consent;
     const recorded = await ports.journal.record(
       defined<Entry>({
-        event: defined<AuditEvent>({
-          ...event,
-          job: inJob && defined<NonNullable<AuditEvent["job"]>>({ id: inJob.id, iss: inJob.iss }),
-          type: "consent.recorded",
-          outcome: "allow",
-          reason: "by_subject",
-          policy: { ...event.policy, consent: id },
-          detail: defined({
-            ...session.origin,
-            version,
-            actor,
-            targets: [...targets],
-            scope: scopes.join(" "),
-            authorization_details:
-              details && detailsJson(describeDetails(ports.hash, policy.details, details)),
-            expires_at: expiresAtSeconds,
-            reason_given: reason,
-          }),
-        }),
+        event: eventOf(ports, giving, consent),
         consent: before === undefined ? { add: consent } : { replace: consent },
         question,
-        rows: rows(id),
+        rows: rows(consent.id),
         guards: [signInStands(ports, session)],
       }),
     );
@@ -174,6 +139,32 @@ async function recordOne(
     if (lost !== "changed") return err(lost);
   }
   return err("changed");
+}
+
+function eventOf(
+  { settings, hash }: RecordingPorts,
+  { session, actor, inJob, reason, event }: ConsentGiven,
+  { id, version, targets, scopes, details, expiresAtSeconds }: Consent,
+): AuditEvent {
+  return defined<AuditEvent>({
+    ...event,
+    job: inJob && defined<NonNullable<AuditEvent["job"]>>({ id: inJob.id, iss: inJob.iss }),
+    type: "consent.recorded",
+    outcome: "allow",
+    reason: "by_subject",
+    policy: { ...event.policy, consent: id },
+    detail: defined({
+      ...session.origin,
+      version,
+      actor,
+      targets: [...targets],
+      scope: scopes.join(" "),
+      authorization_details:
+        details && detailsJson(describeDetails(hash, settings().policy.details, details)),
+      expires_at: expiresAtSeconds,
+      reason_given: reason,
+    }),
+  });
 }
 
 /** JOB-D-6: job, consents, event and what the page gives are one entry. */

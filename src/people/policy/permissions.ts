@@ -183,7 +183,7 @@ export function recordOf(
  */
 export function choiceOf(policy: PolicySet, asking: Asking, asker: Asker, origin: Origin): Choice {
   const { target: own, name: ownName, scope, details = [], bounds } = asking;
-  const { agents = [], scopes: wanted = scope, targets: names = [ownName] } = bounds ?? {};
+  const { agents = [], targets: names = [ownName] } = bounds ?? {};
   const boxOf = (target: Target, id: string, name: string): string => (target === own ? id : `${id} ${name}`);
   const first = asker.workload ?? asker.clientId;
   const callers = new Map<string, Asker>([
@@ -195,41 +195,7 @@ export function choiceOf(policy: PolicySet, asking: Asking, asker: Asker, origin
     const target = policy.targets.get(name);
     if (target !== undefined && !targets.has(target)) targets.set(target, name);
   }
-  /** The rules of an agent in the job, with or without a consent. */
-  const rulesOf = (caller: Asker, target: Target, asks: boolean): readonly SubjectRule[] => {
-    if (bounds === undefined) return [];
-    // Which of the agents take part is what the user decides here.
-    const { agents: _, ...rest } = bounds;
-    const inJob = { ...caller, job: proposedJob(rest) };
-    return subjectRules(policy, origin, caller, target).filter(
-      (rule) =>
-        // PAGE-D-1: a code is given by a click on a page of its own, whatever else is on record.
-        !isFor(rule, "code") && (rule.consent === "record") === asks && fitsJob(policy, inJob, rule, target),
-    );
-  };
-  const scopesBy = (caller: Asker, target: Target, asks: boolean): readonly string[] => {
-    const given = rulesOf(caller, target, asks).flatMap((rule) => rule.scopes);
-    return wanted.filter(
-      (one) =>
-        given.includes(one) && target.scopes.includes(one) && caller.clientScopes?.includes(one) !== false,
-    );
-  };
-  /** PAGE-D-35: a tick decides nothing where a rule that asks no user gives the same under the same conditions. */
-  const isDecidedBy = (caller: Asker, target: Target, scope: string): boolean => {
-    const unasking = rulesOf(caller, target, false);
-    const here = {
-      subjects: { issuers: [origin.iss], subs: [origin.sub] },
-      targets: target.names.slice(0, 1),
-      scopes: [scope],
-      lifetimeSeconds: 0,
-      jobs: "required" as const,
-    };
-    const actors = [caller.workload ?? ""];
-    return rulesOf(caller, target, true)
-      .filter(({ scopes }) => scopes.includes(scope))
-      .map((rule) => ({ ...rule, ...here, actors: rule.actors && actors }) as Rule)
-      .some((rule) => !unasking.some((wider) => isWider(policy, wider, rule, true)));
-  };
+  const { scopesBy, isDecidedBy } = rulesInJob(policy, asking, origin);
   const may = new Map([...callers.keys()].map((id) => [id, new Set<string>()]));
   const at = [...targets].map(([target, name]) => {
     const shown = new Set(target === own ? scope : []);
@@ -268,6 +234,47 @@ export function choiceOf(policy: PolicySet, asking: Asking, asker: Asker, origin
   };
 }
 
+/** What an agent may have by the rules, in the job that is asked for. */
+function rulesInJob(policy: PolicySet, { scope, bounds }: Asking, origin: Origin) {
+  const { scopes: wanted = scope } = bounds ?? {};
+  /** The rules of an agent in the job, with or without a consent. */
+  const rulesOf = (caller: Asker, target: Target, asks: boolean): readonly SubjectRule[] => {
+    if (bounds === undefined) return [];
+    // Which of the agents take part is what the user decides here.
+    const { agents: _, ...rest } = bounds;
+    const inJob = { ...caller, job: proposedJob(rest) };
+    return subjectRules(policy, origin, caller, target).filter(
+      (rule) =>
+        // PAGE-D-1: a code is given by a click on a page of its own, whatever else is on record.
+        !isFor(rule, "code") && (rule.consent === "record") === asks && fitsJob(policy, inJob, rule, target),
+    );
+  };
+  const scopesBy = (caller: Asker, target: Target, asks: boolean): readonly string[] => {
+    const given = rulesOf(caller, target, asks).flatMap((rule) => rule.scopes);
+    return wanted.filter(
+      (one) =>
+        given.includes(one) && target.scopes.includes(one) && caller.clientScopes?.includes(one) !== false,
+    );
+  };
+  /** PAGE-D-35: a tick decides nothing where a rule that asks no user gives the same under the same conditions. */
+  const isDecidedBy = (caller: Asker, target: Target, scope: string): boolean => {
+    const unasking = rulesOf(caller, target, false);
+    const here = {
+      subjects: { issuers: [origin.iss], subs: [origin.sub] },
+      targets: target.names.slice(0, 1),
+      scopes: [scope],
+      lifetimeSeconds: 0,
+      jobs: "required" as const,
+    };
+    const actors = [caller.workload ?? ""];
+    return rulesOf(caller, target, true)
+      .filter(({ scopes }) => scopes.includes(scope))
+      .map((rule) => ({ ...rule, ...here, actors: rule.actors && actors }) as Rule)
+      .some((rule) => !unasking.some((wider) => isWider(policy, wider, rule, true)));
+  };
+  return { scopesBy, isDecidedBy };
+}
+
 // --- what is given ----------------------------------------------------------------------------------------------
 
 /** The boxes of a form; `all` is the one that takes every permission, object and agent that would take part. */
@@ -297,20 +304,7 @@ export function givenOf(
   ticked: Ticked,
   bounds?: JobBounds,
 ): Result<Given, Lack> {
-  const given = at
-    .map(({ target, permissions, limits }) => {
-      const kept = limits
-        .filter(({ box }) => ticked.all || ticked.details.includes(box))
-        .map(({ detail }) => detail);
-      return {
-        name: target.names[0] ?? "",
-        permissions: permissions.filter(({ box }) => ticked.all || ticked.scopes.includes(box)),
-        details: limits.length === 0 ? undefined : kept,
-        // RAR-D-3: without any object of a type, it would be given without limit.
-        isLost: limits.some(({ detail }) => !kept.some(({ type }) => type === detail.type)),
-      };
-    })
-    .filter(({ permissions }, index) => index === 0 || permissions.length > 0);
+  const given = ticksAt(at, ticked);
   const [own] = given;
   // What the request itself asks for is part of what comes of it, or the click would answer something else.
   if (own === undefined || own.permissions.length === 0) return err("nothing_ticked");
@@ -326,42 +320,57 @@ export function givenOf(
     ![...one.may].some(isGiven) &&
     !unasked.some(({ agent }) => agent === one.id);
   if (taking.some(getsNothing)) return err("agent_gets_nothing");
-  const consents = taking
-    .filter((agent) => agent !== undefined)
-    .flatMap(({ id, may }) => {
-      // A consent gives each of its scopes at each of its targets, so that only equal ones share one.
-      const alike = new Map<string, Given["consents"][number]>();
-      for (const { name, permissions, details } of given) {
-        const scopes = permissions.filter(({ box }) => may.has(box)).map(({ scope }) => scope);
-        if (scopes.length === 0) continue;
-        const key = JSON.stringify([scopes.toSorted(), details]);
-        const { targets = [] } = alike.get(key) ?? {};
-        alike.set(
-          key,
-          defined<Given["consents"][number]>({ actor: id, targets: [...targets, name], scopes, details }),
-        );
-      }
-      return [...alike.values()];
-    });
+  const ids = taking.flatMap((agent) => agent?.id ?? []);
+  const consents = taking.flatMap((agent) => (agent === undefined ? [] : consentsOf(agent, given)));
   return ok(
     defined<Given>({
       scopes: own.permissions.map(({ scope }) => scope),
       details: own.details,
       consents,
-      bounds:
-        bounds &&
-        narrowed(
-          bounds,
-          at,
-          given,
-          taking.flatMap((agent) => agent?.id ?? []),
-          unasked,
-        ),
+      bounds: bounds && narrowed(bounds, at, given, ids, unasked),
     }),
   );
 }
 
-type GivenAt = { name: string; permissions: readonly Permission[]; details?: readonly Detail[] | undefined };
+/** What is ticked at each target, with the objects to which it is limited there. */
+function ticksAt(at: Choice["at"], ticked: Ticked): readonly (GivenAt & { isLost: boolean })[] {
+  return at
+    .map(({ target, permissions, limits }) => {
+      const kept = limits
+        .filter(({ box }) => ticked.all || ticked.details.includes(box))
+        .map(({ detail }) => detail);
+      return {
+        name: target.names[0] ?? "",
+        permissions: permissions.filter(({ box }) => ticked.all || ticked.scopes.includes(box)),
+        details: limits.length === 0 ? undefined : kept,
+        // RAR-D-3: without any object of a type, it would be given without limit.
+        isLost: limits.some(({ detail }) => !kept.some(({ type }) => type === detail.type)),
+      };
+    })
+    .filter(({ permissions }, index) => index === 0 || permissions.length > 0);
+}
+
+/** What the agent gets: a consent gives each of its scopes at each of its targets, so that only equal ones share one. */
+function consentsOf({ id, may }: Choice["agents"][number], given: readonly GivenAt[]): Given["consents"] {
+  const alike = new Map<string, Given["consents"][number]>();
+  for (const { name, permissions, details } of given) {
+    const scopes = permissions.filter(({ box }) => may.has(box)).map(({ scope }) => scope);
+    if (scopes.length === 0) continue;
+    const key = JSON.stringify([scopes.toSorted(), details]);
+    const { targets = [] } = alike.get(key) ?? {};
+    alike.set(
+      key,
+      defined<Given["consents"][number]>({ actor: id, targets: [...targets, name], scopes, details }),
+    );
+  }
+  return [...alike.values()];
+}
+
+type GivenAt = {
+  name: string;
+  permissions: Choice["at"][number]["permissions"];
+  details?: readonly Detail[] | undefined;
+};
 
 /**
  * JOB-D-2, RAR-D-9: without the targets, scopes, objects and agents that were left out, but with what the page says that
