@@ -60,8 +60,12 @@ export function authenticateClient(
 ): Awaitable<Result<Authenticated, Failure>> {
   if (!presented.ok) return presented;
   const { clientId: named } = presented.value;
-  const nothing = presentsNothing(presented.value, from) && ports.settings().signIn !== undefined;
-  const own = admits === "workload" ? proofOfWorkload(ports, presented.value, from, form) : undefined;
+  const { platforms, signIn } = ports.settings();
+  const nothing = presentsNothing(presented.value, from) && signIn !== undefined;
+  const own =
+    admits === "workload" && platforms.size > 0
+      ? proofOfWorkload(ports, presented.value, from, form)
+      : undefined;
   // RFC6749-2.3.1-8: the proof is verified first, so that failures of others at this address refuse no valid one.
   const proving = ports.proofs.verify(from.address, (paths) => {
     if (admits === "public" && nothing) return verifyPublic(ports, presented.value, from);

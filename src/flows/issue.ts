@@ -15,13 +15,11 @@ import type { TokenAnswer } from "../spec/rfc6749.ts";
 import type { Json } from "../spec/rfc8259.ts";
 import type { Decided } from "./build-token.ts";
 import { codeSpentBy, type Issuing, isExchange, issuedEntry, knownOf, withFacts } from "./issued-entry.ts";
-import { deferralLost } from "./options/deferral.ts";
 import { jobExhausted } from "./options/jobs.ts";
 import type { Part, TokenOption } from "./options/option.ts";
-import { refreshLost } from "./options/refresh.ts";
+import { deferralLost, refreshLost } from "./options/refresh-and-deferral.ts";
 import { joined, partOf } from "./options.ts";
 import { decideOrder, type OrderDenied } from "./order/decide-order.ts";
-import { toFailure } from "./order/denied.ts";
 import type { Order } from "./order/order.ts";
 import { refuseDisabled } from "./order/refuse-disabled.ts";
 import type { PeopleGrants } from "./people.ts";
@@ -35,7 +33,7 @@ import {
   type RefusedRequest,
   type Unrecorded,
 } from "./refusal.ts";
-import { refuseRequest, type TokenRequest } from "./token-request.ts";
+import { refuseRequest, type TokenRequest, toFailure } from "./token-request.ts";
 
 /** Facts may change between a decision and its writing; it is then decided anew once, and refused after that. */
 const DECISIONS_MAX = 2;

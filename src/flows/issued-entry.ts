@@ -13,7 +13,7 @@ import type { Detail } from "../spec/rfc9396.ts";
 import { describeClient, describeDetails, describeRequest } from "./audit-fields.ts";
 import type { Decided } from "./build-token.ts";
 import type { Part, TokenOption } from "./options/option.ts";
-import { endsOf, joined } from "./options.ts";
+import { concerned, endableOf, joined } from "./options.ts";
 import type { Order } from "./order/order.ts";
 import type { TokenRequest } from "./token-request.ts";
 
@@ -101,7 +101,7 @@ function rowOf(
     consentId: consent?.id,
     ...part.row,
   });
-  const issued = sparse<Endable>({ ...row, ...endsOf(order, options), actorJti, kid });
+  const issued = sparse<Endable>({ ...row, ...endableOf(options, order), actorJti, kid });
   return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
 }
 
@@ -118,7 +118,7 @@ export function keysOfOrder(
   const { actorJti, root } = ground;
   const origin = subject?.origin ?? { iss: settings().issuer, sub };
   const parties = { jti, clientId, workload, origin, ruleId, actorJti, issuedAtSeconds };
-  const endable = sparse<Endable>({ ...parties, ...endsOf(order) });
+  const endable = sparse<Endable>({ ...parties, ...endableOf(concerned(settings(), order), order) });
   return endingKeys(hash.ofName, endable, root);
 }
 

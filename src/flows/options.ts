@@ -1,32 +1,57 @@
 /**
  * The options beside the road of a token request, in the order in which the road asks them; what each may be asked is the
- * type of option.ts. What narrows stands in the policy, and what a user gives or waits for in the people's wing.
+ * type of options/option.ts. What narrows stands in the policy, and what a user gives or waits for in the people's wing.
  */
 import type { PolicyDecision } from "../policy/decision.ts";
 import type { Endable } from "../policy/endings.ts";
 import type { BasePorts, KeyProofPorts, Ports } from "../ports.ts";
 import { ok, type Result } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
+import type { Form } from "../spec/rfc6749.ts";
 import type { Decided, MoreClaims } from "./build-token.ts";
-import { deferralOption } from "./options/deferral.ts";
 import { detailsOption } from "./options/details.ts";
 import { jobsOption } from "./options/jobs.ts";
 import { keysOption } from "./options/keys.ts";
 import type { Part, TokenOption } from "./options/option.ts";
 import { platformsOption } from "./options/platforms.ts";
-import { refreshOption } from "./options/refresh.ts";
+import { deferralOption, refreshOption } from "./options/refresh-and-deferral.ts";
 import type { Order } from "./order/order.ts";
 import type { KeyEvidence } from "./prove-keys.ts";
 import type { RefusedRequest } from "./refusal.ts";
 import { refuseRequest, type TokenRequest } from "./token-request.ts";
 
-const OPTIONS: readonly TokenOption[] = [
-  keysOption,
-  platformsOption,
-  jobsOption,
-  detailsOption,
-  refreshOption,
-  deferralOption,
+/** An option, and what it is asked for: no other request runs anything of it. */
+type Row = {
+  option: TokenOption;
+  /** By what the request shows, before anything else of it is read. */
+  shown?(request: TokenRequest, evidence: KeyEvidence): boolean;
+  /** By what was read of the request or the question, or waits for its user, and by the configuration. */
+  concerns(
+    order: Order,
+    form: Pick<Form, "mandate_job" | "mandate_job_request">,
+    settings: Settings,
+  ): boolean;
+};
+
+const ROWS: readonly Row[] = [
+  {
+    option: keysOption,
+    shown: ({ form: { DPoP, dpop } }, { proof, leaf }) => (proof ?? leaf ?? DPoP ?? dpop) !== undefined,
+    concerns: ({ access: { subject, keys } }) => subject?.boundTo !== undefined || keys !== undefined,
+  },
+  {
+    option: platformsOption,
+    shown: ({ client }) => client.platform !== undefined,
+    concerns: ({ ground }) => ground.platforms.length > 0,
+  },
+  {
+    option: jobsOption,
+    concerns: ({ job, access }, { mandate_job, mandate_job_request }) =>
+      (mandate_job ?? mandate_job_request ?? job ?? access.job) !== undefined,
+  },
+  { option: detailsOption, concerns: (_order, _form, { policy }) => policy.details.size > 0 },
+  { option: refreshOption, concerns: ({ user }) => user !== undefined },
+  { option: deferralOption, concerns: ({ resumes }) => resumes !== undefined },
 ];
 
 /** The request with what the evidence proves. */
@@ -36,28 +61,32 @@ export function readEvidence(
   evidence: KeyEvidence,
 ): Result<TokenRequest, RefusedRequest> {
   let proven = request;
-  for (const { prove } of OPTIONS) {
-    const read = prove?.(ports, proven, evidence);
+  for (const { option, shown } of ROWS) {
+    const read = shown?.(proven, evidence) ? option.prove?.(ports, proven, evidence) : undefined;
     if (read?.ok === false) return refuseRequest(proven, read.error);
     proven = read?.value ?? proven;
   }
   return ok(proven);
 }
 
-/** Those that have to do with the request. */
-export const concerned = (settings: Settings, request: TokenRequest, order: Order): readonly TokenOption[] =>
-  OPTIONS.filter(({ concerns }) => concerns(settings, request, order));
+/** The options that have something to do with it. */
+export const concerned = (
+  settings: Settings,
+  order: Order,
+  form: Parameters<Row["concerns"]>[1] = {},
+): readonly TokenOption[] =>
+  ROWS.filter(({ concerns }) => concerns(order, form, settings)).map(({ option }) => option);
 
-/** What these options say in the token; a question is no request, so that all are asked of it. */
+/** What these options say in the token. */
 export const claimsOf = (
   ports: Pick<Ports, "settings" | "hash">,
+  options: readonly TokenOption[],
   order: Order,
   decision: PolicyDecision,
-  options = OPTIONS,
 ): MoreClaims => joined(options.map(({ claims }) => claims?.(ports, order, decision)));
 
 /** By what they end a token, or what may become one. */
-export const endsOf = (order: Order, options = OPTIONS): Partial<Endable> =>
+export const endableOf = (options: readonly TokenOption[], order: Order): Partial<Endable> =>
   joined(options.map(({ ends }) => ends?.(order)));
 
 /** What an issued token has of these. */

@@ -7,13 +7,13 @@ import { parseJws } from "../spec/rfc7515.ts";
 import { type GrantProfile, parseGrant } from "../spec/rfc7523.ts";
 import { JWT_TYPES } from "../spec/rfc8725.ts";
 import { describeRequest, describeSubject, describeToken } from "./audit-fields.ts";
+import { readBroughtGrant, readOwnGrant } from "./options/platforms.ts";
 import { grantIssuer, readGrant } from "./order/grant.ts";
 import type { Order, Refused, ResolvedSubject } from "./order/order.ts";
 import type { RefusedRequest } from "./refusal.ts";
 import { verifySigned } from "./subject-token.ts";
 import { readRequest, refuseRequest, type TokenRequest } from "./token-request.ts";
 import { isOfPlatform } from "./verify-platform.ts";
-import { readBroughtGrant, readOwnGrant } from "./workload-requests.ts";
 
 const MODE = { mode: "redemption" } as const;
 
@@ -30,7 +30,8 @@ export function readRedemption(
   }
   if (client.platform?.compact === assertion) return readOwnGrant(ports, request, client.platform);
   const jws = parseJws(assertion);
-  if (jws.ok && isOfPlatform(ports.settings(), jws.value.claims, "grant")) {
+  const settings = ports.settings();
+  if (jws.ok && settings.platforms.size > 0 && isOfPlatform(settings, jws.value.claims, "grant")) {
     return readBroughtGrant(ports, request, assertion);
   }
   return readRequest(ports, request, MODE, { subject: () => verifyGrant(ports, jws, client.clientId) });

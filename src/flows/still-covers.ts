@@ -243,6 +243,6 @@ function checkConsent(
   const covers =
     targets.some((name) => policy.targets.get(name) === target) &&
     scopesOf(record).every((one) => scopes.includes(one)) &&
-    isWithin(target.details, record.details, limitsOf(policy, consent, target));
+    isWithin(target.details, record.details, consent.details && limitsOf(policy, consent, target));
   return covers ? STANDS : err("token_consent_narrowed");
 }

@@ -8,6 +8,7 @@ import { TOKEN_PATH } from "../settings/audiences.ts";
 import { ACCESS_TOKEN, type Exchange, JWT, parseExchange } from "../spec/rfc8693.ts";
 import { parseTransactionRequest } from "../spec/transaction-tokens.ts";
 import { describeRequest, describeToken } from "./audit-fields.ts";
+import { actorByPlatform, readWorkloadExchange } from "./options/platforms.ts";
 import type { Evidence, Order, Requested, ResolvedActor } from "./order/order.ts";
 import type { RefusedRequest } from "./refusal.ts";
 import { jobOf, verifySubject } from "./subject-token.ts";
@@ -15,7 +16,6 @@ import { readRequest, refuseRequest, type TokenRequest } from "./token-request.t
 import type { VerifiedSvid } from "./verifier.ts";
 import { isOwn, verifyOwnToken } from "./verify-own-token.ts";
 import { verifySvid } from "./verify-svid.ts";
-import { actorByPlatform, readWorkloadExchange } from "./workload-requests.ts";
 
 export type ExchangePorts = OwnTokenPorts &
   ForeignTokenPorts &

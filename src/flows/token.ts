@@ -53,7 +53,7 @@ export async function answerTokenRequest(
   if (read === undefined) return refuseRequest(request, UNSUPPORTED);
   for (let reads = 1; ; reads++) {
     const found = await whenOk(read(ports, request), (order) =>
-      findOptions(ports, request, order, concerned(ports.settings(), request, order)),
+      findOptions(ports, request, order, concerned(ports.settings(), order, request.form)),
     );
     if (!found.ok) return found;
     const { order, options } = found.value;

@@ -40,7 +40,7 @@ export const verifyAssertion: MethodVerifier<PresentedAssertion> = (
     return verifySvidAssertion(ports, presented, from, paths, endpoint);
   }
   // PLAT-D-15: a workload of a platform, unless the issuer vouches for clients and no registration matches.
-  if (isOfPlatform(settings, jws.value.claims, "client assertion")) {
+  if (settings.platforms.size > 0 && isOfPlatform(settings, jws.value.claims, "client assertion")) {
     return verifyPlatformAssertion(ports, presented, from, paths, endpoint);
   }
   return verifyOwnOrVouched(ports, jws.value, presented.clientId, from.address, endpoint);

@@ -60,9 +60,9 @@ export function decide(policy: PolicySet, asked: AccessRequest): Result<Allowed,
   const { audience, target } = aimed.value;
   const product = productOf(asked, target, audience);
   if (!product.ok) return product;
-  const refused = detailsRefuse(asked, target);
+  const refused = asked.details && detailsRefuse(asked, asked.details, target);
   if (refused !== undefined) return deny(refused.kind, refused.reason);
-  const access = withGovernedScopes(asked, target);
+  const access = asked.details ? withGovernedScopes(asked, asked.details, target) : asked;
 
   const judged = candidates(policy, access, target).map((rule) => judge(policy, access, rule, target));
   const best = judged.filter((one) => one.failed === undefined).reduce<Judged | undefined>(better, undefined);

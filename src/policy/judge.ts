@@ -9,7 +9,7 @@ import { purposesOf } from "../spec/transaction-tokens.ts";
 import type { AccessRequest, Condition, Consent, ConsentUsed, Fallen, Subject } from "./access.ts";
 import { type Bound, bind, isProven } from "./binding.ts";
 import { lackOf } from "./claims.ts";
-import { type NarrowedDetails, narrowDetails } from "./narrow-details.ts";
+import { type NarrowedDetails, narrowDetails, UNLIMITED } from "./narrow-details.ts";
 import { replacementsOf } from "./products.ts";
 import {
   allowsRefresh,
@@ -50,11 +50,9 @@ export function judge(
   target: Target,
   waived: readonly Condition[] = NONE,
 ): Judged {
-  const { subject } = access;
   const fail = (failed: Condition): Judged => ({ rule, failed, scope: [], expiresAtSeconds: 0 });
   const failed = unmet(policy, access, rule, waived);
   if (failed !== undefined) return fail(failed);
-
   // JOB-D-7, JOB-D-10
   if (!fitsJob(policy, access, rule, target) && !waived.includes("job")) return fail("job");
 
@@ -69,24 +67,15 @@ export function judge(
   if (!binding.ok && !waived.includes(binding.error)) return fail(binding.error);
   const bound = binding.ok ? binding.value : undefined;
 
-  const longest = Math.min(
-    access.nowSeconds + rule.lifetimeSeconds,
-    bound?.endsAtSeconds ?? Number.POSITIVE_INFINITY,
-    access.endsAtSeconds ?? Number.POSITIVE_INFINITY,
-    access.job?.bounds.notAfterSeconds ?? Number.POSITIVE_INFINITY,
-    claimsEnd(rule, subject) ?? Number.POSITIVE_INFINITY,
-  );
-  // RFC7521-4.1-5: a grant or a code lives for a minute, and what it is redeemed for as long as the rule says.
-  // REFRESH-D-12: a refresh token lasts, and nothing that it gives lasts longer.
-  const isBounded = isFor(rule, "subject_token") || subject?.tokenType === "refresh_token";
-  const ends = isBounded ? subject?.expiresAtSeconds : undefined;
-  const expiresAtSeconds = Math.min(longest, ends ?? longest);
+  const expiresAtSeconds = endOf(access, rule, bound);
   const isShort = expiresAtSeconds - access.nowSeconds < TOKEN_SECONDS_MIN;
   if (isShort && !waived.includes("lifetime")) return fail("lifetime");
 
   const grants = fitting.map((consent) => {
     const { scope, fallen } = intersectScopes(access, rule, target, consent);
-    const narrowed = narrowDetails(policy, access, rule, target, consent, scope);
+    const narrowed = isLimited(access, rule, consent)
+      ? narrowDetails(policy, access, rule, target, consent, scope)
+      : UNLIMITED;
     return { consent, scope, fallen, narrowed };
   });
   const grant = grants.length > 1 ? grants.toSorted(byGain)[0] : grants[0];
@@ -117,6 +106,27 @@ export function judge(
 /** TXN-D-4: a purpose that is too wide refuses the request, and does not fall away. */
 const isRefusedWhole = ({ transaction }: Target, { fallen }: { fallen: readonly Fallen[] }): boolean =>
   transaction !== undefined && fallen.length > 0;
+
+/** The end of what the rule allows, without that of a consent. */
+function endOf(access: AccessRequest, rule: Rule, bound: Bound | undefined): number {
+  const longest = Math.min(
+    access.nowSeconds + rule.lifetimeSeconds,
+    bound?.endsAtSeconds ?? Number.POSITIVE_INFINITY,
+    access.endsAtSeconds ?? Number.POSITIVE_INFINITY,
+    access.job?.bounds.notAfterSeconds ?? Number.POSITIVE_INFINITY,
+    claimsEnd(rule, access.subject) ?? Number.POSITIVE_INFINITY,
+  );
+  // RFC7521-4.1-5: a grant or a code lives for a minute, and what it is redeemed for as long as the rule says.
+  // REFRESH-D-12: a refresh token lasts, and nothing that it gives lasts longer.
+  const isBounded = isFor(rule, "subject_token") || access.subject?.tokenType === "refresh_token";
+  const ends = isBounded ? access.subject?.expiresAtSeconds : undefined;
+  return Math.min(longest, ends ?? longest);
+}
+
+/** Whether any side limits by details. */
+const isLimited = ({ details, subject, job }: AccessRequest, rule: Rule, consent?: Consent): boolean =>
+  (details ?? subject?.details ?? rule.details ?? rule.demands ?? consent?.details ?? job?.bounds.details) !==
+  undefined;
 
 const NONE: readonly Condition[] = [];
 

@@ -9,10 +9,10 @@ import { lapsesOf, type PolicySet, type Rule, type Target } from "./rules.ts";
 
 /** Why the requested details are refused, whatever the rules allow. */
 export function detailsRefuse(
-  { details, clientDetails, subject, pushed }: AccessRequest,
+  { clientDetails, subject, pushed }: AccessRequest,
+  details: readonly Detail[],
   { details: types }: Target,
 ): Pick<Denied, "kind" | "reason"> | undefined {
-  if (details === undefined) return undefined;
   // RFC9396-10-2: a client that registered types uses these and no others.
   if (!details.every(({ type }) => clientDetails?.includes(type) ?? true)) {
     return { kind: "details_refused", reason: "details_type_not_registered" };
@@ -29,9 +29,12 @@ export function detailsRefuse(
 }
 
 /** RAR-D-4: a request with details that names no scope asks for the scopes that they govern. */
-export function withGovernedScopes(access: AccessRequest, target: Target): AccessRequest {
-  const { details, scope } = access;
-  if (details === undefined || scope !== undefined) return access;
+export function withGovernedScopes(
+  access: AccessRequest,
+  details: readonly Detail[],
+  target: Target,
+): AccessRequest {
+  if (access.scope !== undefined) return access;
   const governed = details.flatMap(({ type }) => target.details.get(type)?.governs ?? []);
   return { ...access, scope: [...new Set(governed)].filter((one) => target.scopes.includes(one)) };
 }
@@ -45,7 +48,8 @@ export type NarrowedDetails = {
   isCut: boolean;
 };
 
-const UNLIMITED: NarrowedDetails = { isCut: false };
+/** Where no side limits by details. */
+export const UNLIMITED: NarrowedDetails = { isCut: false };
 
 /** What is left beside these scopes. */
 export function narrowDetails(
@@ -57,8 +61,6 @@ export function narrowDetails(
   scope: readonly string[],
 ): NarrowedDetails {
   const held = subject?.details;
-  const first = requested ?? held ?? rule.details ?? rule.demands ?? consent?.details ?? job?.bounds.details;
-  if (first === undefined) return UNLIMITED;
   const { details: types } = target;
   const isHere = ({ type }: Detail): boolean => types.has(type);
   // RAR-D-6, RAR-D-8: a limit that the target does not understand does not get lost, unless the rule says so.

@@ -9,7 +9,7 @@
  * 8.2 flows/people.ts, flows/revoke.ts, http/errors.ts, people/flows/cancel-deferral.ts; DTR 8.4 spec/rfc8414.ts; DTR
  * 11.1 http/revoke.ts, people/flows/deferrals.ts; DTR 11.3 http/errors.ts, people/adapters/polls.ts; DTR 11.7
  * http/errors.ts, people/flows/poll.ts; DTR 11.8 people/flows/deferrals.ts; DTR 12.2 people/flows/defer.ts; DTR D
- * flows/issued-entry.ts, flows/options/deferral.ts, flows/people.ts, http/errors.ts, http/form.ts,
+ * flows/issued-entry.ts, flows/options/refresh-and-deferral.ts, flows/people.ts, http/errors.ts, http/form.ts,
  * people/audit/own-events.ts, people/flows/ask-instead.ts, people/flows/ask-user.ts, people/flows/asked.ts,
  * people/flows/cancel-deferral.ts, people/flows/defer.ts, people/flows/deferrals.ts, people/flows/poll.ts,
  * people/http/account.ts, people/pages/account-page.ts.

@@ -5,14 +5,14 @@
  * The token type and the request for it are in rfc8693.ts, the choice by `typ` in rfc7523.ts.
  * Elsewhere: EMA 5.1 flows/order/grant.ts; EMA 6 http/discovery.ts, spec/rfc8414.ts; EMA 7.4.1 spec/rfc7523.ts; EMA
  * 7.4.2 flows/order/grant.ts, flows/refusal.ts, policy/rule-members.ts; EMA 7.6.1 policy/decide.ts, policy/targets.ts;
- * EMA 7.6.2 flows/order/denied.ts, flows/order/grant.ts; IDJAG 3.1 policy/decide.ts, policy/targets.ts,
+ * EMA 7.6.2 flows/order/grant.ts, flows/token-request.ts; IDJAG 3.1 policy/decide.ts, policy/targets.ts,
  * spec/rfc7523.ts; IDJAG 4.1 flows/order/order.ts; IDJAG 4.3 flows/order/question.ts, policy/decide.ts,
  * policy/judge.ts, policy/rule-members.ts, policy/rules.ts, spec/rfc8693.ts; IDJAG 4.3.3 flows/order/subject.ts,
  * policy/judge.ts; IDJAG 4.3.4 flows/issue.ts, flows/options/details.ts; IDJAG 4.4.1 flows/issue.ts,
  * flows/order/grant.ts, spec/rfc7523.ts; IDJAG 5 policy/checks.ts, policy/decide.ts, policy/decision.ts,
  * policy/targets.ts, spec/identity-chaining.ts; IDJAG 7.1 http/discovery.ts, spec/rfc8414.ts; IDJAG 7.2
  * http/discovery.ts, spec/rfc8414.ts; IDJAG 9.4 flows/order/question.ts, spec/rfc7523.ts; IDJAG 9.5 http/discovery.ts,
- * spec/rfc8414.ts; IDJAG 9.8 flows/build-token.ts; IDJAG 9.9 flows/order/denied.ts, flows/prove-keys.ts,
+ * spec/rfc8414.ts; IDJAG 9.8 flows/build-token.ts; IDJAG 9.9 flows/prove-keys.ts, flows/token-request.ts,
  * policy/binding.ts, policy/decide.ts, spec/rfc9068.ts.
  */
 

@@ -3,8 +3,8 @@
  * Covers 2.3 the grant for another domain, 2.5 the claims and subjects it carries. A grant from another domain (2.4) is
  * checked by the criteria of RFC 7523 section 3: rfc7523.ts.
  * Elsewhere: IDC 2.3.1 flows/order/read-order.ts, policy/question.ts; IDC 2.3.3 flows/issue.ts, policy/decide.ts,
- * spec/rfc9068.ts; IDC 2.4.1 flows/redeem-grant.ts; IDC 2.4.2 flows/order/denied.ts, flows/order/grant.ts,
- * flows/order/order.ts, http/errors.ts, spec/rfc7523.ts; IDC 2.5 policy/decision.ts, policy/targets.ts; IDC 3
+ * spec/rfc9068.ts; IDC 2.4.1 flows/redeem-grant.ts; IDC 2.4.2 flows/order/grant.ts, flows/order/order.ts,
+ * flows/token-request.ts, http/errors.ts, spec/rfc7523.ts; IDC 2.5 policy/decision.ts, policy/targets.ts; IDC 3
  * http/discovery.ts, spec/rfc8414.ts; IDC 5.3 policy/judge.ts; IDC 5.5 adapters/audit/journal.ts,
  * adapters/store/journal-statements.ts, flows/issued-entry.ts, flows/order/grant.ts, flows/refusal.ts,
  * policy/rule-members.ts, records.ts, spec/rfc7523.ts.

@@ -13,7 +13,7 @@
  * people/flows/decide-review.ts, people/flows/read-authorization.ts, people/flows/told.ts, people/spec/rfc9207.ts;
  * 4.1.3 flows/verify-public.ts, people/flows/redeem-code.ts, people/records.ts; 4.4 flows/verify-platform.ts,
  * http/token.ts; 4.4.2 flows/order/grant-type.ts, http/token.ts; 4.5 flows/order/grant-type.ts; 5.1 flows/issue.ts,
- * http/answers.ts, http/token.ts; 5.2 flows/order/denied.ts, flows/order/grant-type.ts, flows/verify-secret.ts,
+ * http/answers.ts, http/token.ts; 5.2 flows/order/grant-type.ts, flows/token-request.ts, flows/verify-secret.ts,
  * http/answers.ts, http/errors.ts, http/form.ts, http/message.ts, http/token.ts, people/flows/ask-user.ts; 6
  * flows/verify-public.ts, people/flows/judge-refresh.ts, people/flows/refresh.ts; 7 flows/authorize-api.ts; 10.1
  * http/token.ts, settings/client-metadata.ts; 10.2 flows/verify-public.ts, http/token.ts, spec/rfc7591.ts; 10.3

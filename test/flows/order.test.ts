@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Reason } from "../../src/audit/reasons.ts";
-import { toFailure } from "../../src/flows/order/denied.ts";
 import { checkGrantType } from "../../src/flows/order/grant-type.ts";
 import type {
   Evidence,
@@ -13,6 +12,7 @@ import type {
   ResolvedSubject,
 } from "../../src/flows/order/order.ts";
 import { readOrder } from "../../src/flows/order/read-order.ts";
+import { toFailure } from "../../src/flows/token-request.ts";
 import { MODES, type Mode } from "../../src/modes.ts";
 import type { Subject } from "../../src/policy/access.ts";
 import { err, ok } from "../../src/result.ts";

@@ -11,6 +11,7 @@ import { type Answer, basic, encodeForm, type Sent } from "../../scripts/http-cl
 import { DRAFT as DOCUMENTS } from "../../src/spec/cimd.ts";
 import { DRAFT as SPIFFE } from "../../src/spec/spiffe/client-auth.ts";
 import { DRAFT as TRANSACTIONS } from "../../src/spec/transaction-tokens.ts";
+import { DRAFT as PLATFORM_GRANTS } from "../../src/spec/workload-grant.ts";
 import {
   byKey,
   type Key,
@@ -95,6 +96,7 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
         [SOFTWARE]: {
           ...{ acceptAs: [], subjects: "keep", statements: true, signals: { name: "software" } },
           keys: page("/software", software.jwks),
+          workloads: { robots: { tenancy: "dedicated", subjects: ["robot/*"] } },
         },
       },
       clients: {
@@ -115,9 +117,12 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
       registration: { mode: "open", open: { scopes: ["read"] } },
       clientMetadataDocuments: {},
       clientOrigins,
-      drafts: [SPIFFE, DOCUMENTS, TRANSACTIONS],
+      drafts: [SPIFFE, DOCUMENTS, TRANSACTIONS, PLATFORM_GRANTS],
       targets: [
-        { names: [API], owners: [WORKLOADS], scopes: ["read"], introspectors: ["desk"] },
+        {
+          ...{ names: [API], owners: [WORKLOADS], scopes: ["read"], introspectors: ["desk"] },
+          details: { note: { governs: ["read"], fields: { name: { is: "string", narrows: "equal" } } } },
+        },
         {
           ...{ kind: "transaction", names: [ELSEWHERE], owners: [WORKLOADS], purposes: { look: ["read"] } },
           rctx: { req_ip: { is: "string" } },
@@ -125,7 +130,7 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
       ],
       policies: [
         rule("clients", { clients: ["desk", "signer", "billing", "pinned", `${publisher.origin}/*`] }),
-        rule("workloads", { actors: [WORKLOADS] }),
+        rule("workloads", { actors: [WORKLOADS, "platform://robots/*"] }),
         rule("inside", {
           ...{ allow: "transaction", issues: "transaction", actors: [WORKLOADS], targets: [ELSEWHERE] },
           ...{ subjects: { issuers: [ISSUER] }, subjectToken: { audiences: ["self"] }, scopes: ["look"] },
@@ -145,6 +150,7 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
     world,
     async play() {
       await authenticate(world, { key, agent, svid, identities: { billing, pinned, proxy } });
+      await askOptions(world, software);
       await register(world, software);
       await manage(world);
       await signal(world, software);
@@ -220,6 +226,15 @@ async function authenticate(world: World, { key, agent, svid, identities }: Part
   await expect(200, token({ client_id: "billing" }, forwarded, proxy, Number(behind)));
 }
 
+/** The workload of a platform by its grant, and a token that is limited by details. */
+async function askOptions(world: World, software: Foreign): Promise<void> {
+  const assertion = await software.grant({ sub: "robot/1" }, { typ: "JWT" });
+  const grant_type = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+  await expect(200, world.token({ grant_type, assertion, audience: API }));
+  const authorization_details = JSON.stringify([{ type: "note", name: "a" }]);
+  await expect(200, world.token({ ...CC, authorization_details }, DESK));
+}
+
 async function register(world: World, software: Foreign): Promise<void> {
   const send = (method: string, path: string, metadata?: object, token?: unknown): Promise<Answer> => {
     const authorization: Record<string, string> =
@@ -261,7 +276,8 @@ async function manage(world: World): Promise<void> {
   await expect(200, ask("GET", "/consents"));
   await expect(204, ask("DELETE", "/consents/one"));
   await expect(200, ask("POST", "/policy/explain", { client: "desk", target: API, scope: "read" }));
-  await expect(201, ask("POST", "/jobs", { client: "desk", title: "to be seen" }));
+  const { body: job } = await expect(201, ask("POST", "/jobs", { client: "desk", title: "to be seen" }));
+  await expect(200, world.token({ ...CC, mandate_job: String(job.id) }, DESK));
   await expect(200, ask("GET", "/jobs"));
   await expect(200, ask("POST", "/revocations", { client: "signer", dryRun: true }));
   await expect(200, ask("POST", "/revocations", { client: "signer" }));

@@ -4,7 +4,6 @@ import { describeDetails } from "../audit-fields.ts";
 import type { Part, TokenOption } from "./option.ts";
 
 export const detailsOption: TokenOption = {
-  concerns: ({ policy }) => policy.details.size > 0,
   grant: ({ settings, hash }, _order, { allowed: { details, lapsed } }) => ({
     row: sparse<NonNullable<Part["row"]>>({ details }),
     granted: sparse<NonNullable<Part["granted"]>>({

@@ -5,13 +5,12 @@ import { type JobClaim, jobIdAt } from "../../policy/jobs.ts";
 import type { Ports } from "../../ports.ts";
 import type { Guard } from "../../records.ts";
 import { defined } from "../../result.ts";
-import { concernsJob, failureOf, findJob } from "../order/find-job.ts";
+import { failureOf, findJob } from "../order/find-job.ts";
 import type { Order } from "../order/order.ts";
 import type { Failure } from "../refusal.ts";
 import type { Part, TokenOption } from "./option.ts";
 
 export const jobsOption: TokenOption = {
-  concerns: (_settings, { form }, order) => concernsJob(form, order),
   find: (ports, { form }, order) => findJob(ports, form, order),
   known({ access, job }) {
     const { id, iss } = access.job ?? job?.presented ?? {};

@@ -11,8 +11,6 @@ export const keysOption: TokenOption = {
     const { keys, spends } = proven.value;
     return ok(defined<TokenRequest>({ ...request, client: { ...request.client, keys }, spends }));
   },
-  concerns: (_settings, { client: { keys } }, { access: { subject } }) =>
-    subject?.boundTo !== undefined || (keys !== undefined && Object.keys(keys).length > 0),
   grant: (_ports, { access: { subject } }, { allowed: { confirmation } }) => ({
     row: sparse<NonNullable<Part["row"]>>({ confirmation }),
     granted: sparse<NonNullable<Part["granted"]>>({ cnf: confirmation }),

@@ -8,7 +8,6 @@ import type { Endable } from "../../policy/endings.ts";
 import type { BasePorts, KeyProofPorts, Ports } from "../../ports.ts";
 import type { Entry, Guard, TokenRecord } from "../../records.ts";
 import type { Awaitable, Result } from "../../result.ts";
-import type { Settings } from "../../settings/settings.ts";
 import type { TokenAnswer } from "../../spec/rfc6749.ts";
 import type { Decided, MoreClaims } from "../build-token.ts";
 import type { Order } from "../order/order.ts";
@@ -39,15 +38,13 @@ type KnownOf = Omit<Known, "policy"> & { policy?: Part["policy"] };
 export type TokenOption = {
   /** Reads of the evidence what the request proves by it, before anything else of the request is read. */
   prove?(ports: KeyProofPorts, request: TokenRequest, evidence: KeyEvidence): Result<TokenRequest, Failure>;
-  /** Whether it has to do with the request by the configuration, or by what was read of it; else none of these is asked. */
-  concerns(settings: Settings, request: TokenRequest, order: Order): boolean;
   /** Looks up what the request names, and narrows by it what the policy is asked. */
   find?(ports: FindPorts, request: TokenRequest, order: Order): Awaitable<Result<Order, NotFound>>;
   /** The request as events tell it. */
   tell?(request: TokenRequest, order: Order): TokenRequest;
   /** What the event has of it, whatever is decided. */
   known?(order: Order): KnownOf;
-  /** What the token says of it beside the decision; of a question too, whether or not it concerns that. */
+  /** What the token says of it beside the decision. */
   claims?(ports: Pick<Ports, "settings" | "hash">, order: Order, decision: PolicyDecision): MoreClaims;
   /** By what it ends the token, or what may become one. */
   ends?(order: Order): Partial<Endable>;

@@ -5,9 +5,9 @@ import type { Ports } from "../../ports.ts";
 import { type Awaitable, defined, err, ok, type Result, whenReady } from "../../result.ts";
 import { buildToken, type Decided } from "../build-token.ts";
 import type { TokenOption } from "../options/option.ts";
-import { claimsOf } from "../options.ts";
+import { claimsOf, concerned } from "../options.ts";
 import type { FinalFailure } from "../refusal.ts";
-import { toFailure } from "./denied.ts";
+import { toFailure } from "../token-request.ts";
 import type { Order } from "./order.ts";
 
 /** `missing` is a consent for which the user can be asked; `asked` is there where the policy itself refused. */
@@ -20,7 +20,7 @@ export function decideOrder(
   ports: Pick<Ports, "settings" | "facts" | "random" | "hash">,
   order: Order,
   nowSeconds: number,
-  options?: readonly TokenOption[],
+  options = concerned(ports.settings(), order),
 ): Awaitable<Result<Decided, OrderDenied>> {
   return whenReady(findConsents(ports, order, nowSeconds), (consents) =>
     decideUnder(ports, order, consents, nowSeconds, options),
@@ -32,7 +32,7 @@ function decideUnder(
   order: Order,
   consents: readonly Consent[],
   nowSeconds: number,
-  options: readonly TokenOption[] | undefined,
+  options: readonly TokenOption[],
 ): Result<Decided, OrderDenied> {
   const { issuer, policy, signIn } = ports.settings();
   const { access, sub, job: { proposed } = {} } = order;
@@ -61,7 +61,7 @@ function decideUnder(
     decided.value,
     nowSeconds,
     jti,
-    claimsOf(ports, order, decided.value, options),
+    claimsOf(ports, options, order, decided.value),
   );
   if (!token.ok) {
     const failure = toFailure(order, { kind: "policy_denied", reason: token.error.reason });

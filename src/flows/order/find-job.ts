@@ -19,17 +19,13 @@ import { hasTooMany } from "../create-job.ts";
 import { jobOver } from "../jobs.ts";
 import type { FindPorts, NotFound } from "../options/option.ts";
 import type { Failure } from "../refusal.ts";
-import { toFailure } from "./denied.ts";
+import { toFailure } from "../token-request.ts";
 import type { JobOfOrder, Order } from "./order.ts";
 
 type Asked = Pick<Form, "mandate_job" | "mandate_job_request">;
 type Found = Awaitable<Result<Order, NotFound>>;
 /** A job of ours; where it came with a token of it, without its keys, which are among those of the token. */
 type OnRecord = Pick<JobFacts, "ended"> & { job: Job & Partial<JobRecord> };
-
-/** Whether there is a job to be found. */
-export const concernsJob = ({ mandate_job, mandate_job_request }: Asked, { job, access }: Order): boolean =>
-  [mandate_job, mandate_job_request, job, access.job].some((one) => one !== undefined);
 
 /** JOB-D-8: the job is that of what is presented; only beside what has none is one chosen, or asked for. */
 export function findJob(ports: FindPorts, asked: Asked, order: Order): Found {

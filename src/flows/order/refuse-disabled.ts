@@ -3,7 +3,7 @@ import type { Ports } from "../../ports.ts";
 import { type Awaitable, whenReady } from "../../result.ts";
 import { type DisabledPorts, isDisabled, ofPlatform } from "../endings.ts";
 import type { Failure } from "../refusal.ts";
-import { toFailure } from "./denied.ts";
+import { toFailure } from "../token-request.ts";
 import type { Order } from "./order.ts";
 
 /** Nothing is issued for it, whatever the rules allow. */

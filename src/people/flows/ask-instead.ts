@@ -2,12 +2,11 @@
 import type { AskedUser, AuditEvent } from "../../audit/event.ts";
 import { reasonIn } from "../../flows/audit-fields.ts";
 import { keysOfOrder, spentWith } from "../../flows/issued-entry.ts";
-import { toFailure } from "../../flows/order/denied.ts";
 import type { Order } from "../../flows/order/order.ts";
 import type { LackingConsent, Otherwise } from "../../flows/people.ts";
 import type { Failure, RefusedRequest, Unrecorded } from "../../flows/refusal.ts";
 import { spendProof } from "../../flows/spend-proof.ts";
-import type { TokenRequest } from "../../flows/token-request.ts";
+import { type TokenRequest, toFailure } from "../../flows/token-request.ts";
 import type { RecordPorts } from "../../ports.ts";
 import type { Guard } from "../../records.ts";
 import { defined, err, type Result } from "../../result.ts";

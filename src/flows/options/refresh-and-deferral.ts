@@ -1,12 +1,14 @@
-/** What a user gave by a click, as a code or a refresh token stands for it: its family goes on with what is issued. */
+/**
+ * What users give and are asked for: a family of refresh tokens goes on with what is issued for it, and the poll of a client
+ * that waits ends the wait, by whatever comes of it.
+ */
 import type { AuditEvent } from "../../audit/event.ts";
 import { defined, sparse } from "../../result.ts";
 import { lifetimesOf } from "../../spec/refresh-token-expiration.ts";
-import { type Failure, REFRESH_RACED, raced } from "../refusal.ts";
+import { DEFERRAL_RACED, type Failure, REFRESH_RACED, raced } from "../refusal.ts";
 import type { Part, TokenOption } from "./option.ts";
 
 export const refreshOption: TokenOption = {
-  concerns: (_settings, _request, { user }) => user !== undefined,
   known: ({ user }) =>
     user === undefined ? {} : { grant: describeGrant(user.grant.id, user.grant.generation) },
   grant({ settings }, { access, user }, { allowed }, nowSeconds) {
@@ -32,3 +34,15 @@ const describeGrant = (id: string, generation: number | undefined) =>
   sparse<NonNullable<AuditEvent["grant"]>>({ generation, id });
 
 export const refreshLost = (): Failure => raced(REFRESH_RACED);
+
+export const deferralOption: TokenOption = {
+  known: ({ resumes }) => defined({ ...resumes?.known, policy: resumes && { asked: resumes.asked } }),
+  grant: (_ports, { resumes }) => ({
+    entry: defined<NonNullable<Part["entry"]>>({ ...resumes?.ends("granted") }),
+    event: { type: "deferral.granted" }, // DTR-D-15
+  }),
+  refuse: ({ resumes }) => resumes?.ends("refused") ?? {},
+};
+
+/** Another poll of the same code was answered first. */
+export const deferralLost = (): Failure => raced(DEFERRAL_RACED);
