@@ -150,6 +150,8 @@ test("RFC6750-3.1-2, RFC6750-3-6, PRM-D-3, RFC9068-4-9, RFC9068-4-15, RFC9700-2.
     foreign,
     disguised,
     elsewhere: await obtain("operator", { audience: "https://api.example", scope: "policy:explain" }),
+    // RFC9700-2.3-3: each endpoint of ours is an audience of its own beside the common one.
+    endpoint: await obtain("operator", { resource: `${ISSUER}/audit/events`, scope: "policy:explain" }),
   };
   for (const [what, value] of Object.entries(bad)) {
     const answer = await ask(bearer(value));
