@@ -103,7 +103,11 @@ test("RFC6749-4.1.3-1 a redemption without a code is refused", async () => {
 });
 
 const spoiled = [
-  ["RFC7636-4.6-1, RFC9700-2.1.1-3, RFC9700-4.2.4-3 another verifier", { code_verifier: verifierOf() }, "invalid_grant"],
+  [
+    "RFC7636-4.6-1, RFC9700-2.1.1-3, RFC9700-4.2.4-3 another verifier",
+    { code_verifier: verifierOf() },
+    "invalid_grant",
+  ],
   ["RFC7636-4.1-1 a verifier of other characters", { code_verifier: `${"a".repeat(42)}+` }, "invalid_grant"],
   ["RFC9700-2.1.1-4, RFC9700-4.8.2-1 no verifier", { code_verifier: "" }, "invalid_request"],
   [
