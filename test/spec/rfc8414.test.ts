@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { ID_JAG_PROFILE } from "../../src/spec/id-jag.ts";
 import { buildMetadata, discoveryUrls, metadataPaths, parseIssuerMetadata } from "../../src/spec/rfc8414.ts";
 import { ID_JAG, JWT } from "../../src/spec/rfc8693.ts";
+import { transmitterPath } from "../../src/spec/ssf.ts";
 import { mutate, prng } from "../support/prng.ts";
 
 const offer = {
@@ -346,4 +347,10 @@ test("JWKS-D-4 metadata of another issuer are told with both names, and what a d
   });
   const long = parseIssuerMetadata(JSON.stringify({ ...document, issuer: "x".repeat(5_000) }), idp);
   assert.ok(!long.ok && "says" in long.error && long.error.says.length < 400);
+});
+
+test("SSF-7.2-1 the path of an issuer stands behind the well-known one of its transmitter", () => {
+  const path = "/.well-known/ssf-configuration";
+  assert.equal(transmitterPath("https://as.example"), path);
+  assert.equal(transmitterPath("https://as.example/tenant"), `${path}/tenant`);
 });
