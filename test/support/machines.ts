@@ -285,6 +285,7 @@ async function manage(world: World): Promise<void> {
   const asTable = { headers: { ...headers, accept: "text/csv" } };
   await expect(200, world.get("/audit/events?client=desk", asTable));
   await expect(200, ask("GET", "/audit/checkpoints"));
+  await expect(200, world.get("/audit/logs"));
   await expect(401, world.get("/audit/events"));
 }
 
