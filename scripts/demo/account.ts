@@ -22,7 +22,7 @@ export async function playAccount({ issuer, ca, agent, exchangeForBob }: Account
   const events = eventsOf(first.answer.text);
   for (const event of events.slice(0, 3)) print(`  ${event}`);
   check(
-    events.some((event) => event.includes(`${agent}: `) && event.includes("Got access in your name")),
+    events.some((event) => event.includes(`${agent}: `) && event.includes(": Access ")),
     "the page says that the agent got access in Bob's name",
   );
 

@@ -223,8 +223,11 @@ inBrowser(
     assert.match(await shown(tab), /Take this back now\? It ends at once\./);
     await tab.leave(() => tab.press("Enter"));
     assert.equal(await urlOf(tab), `${ISSUER}/account`);
-    assert.match(await shown(tab), /You allow nothing to any program at present/);
-    assert.match(await shown(tab), /Web app\s+ID: web-app\s+Ended\s[^R]*You took back its permission\./);
+    assert.match(await shown(tab), /You allow nothing to any agent at present/);
+    assert.match(
+      await shown(tab),
+      /Web app\s+ID: web-app\s+Ended\s(?:(?!Refused)[\s\S])*You took back its permission\./,
+    );
     assert.deepEqual(tab.complaints, []);
   },
 );

@@ -102,7 +102,7 @@ const PAYMENTS: readonly Omit<ViewAt["limits"][number], "box">[] = [
     detail: {
       title: { en: "Payments", de: "Zahlungen" },
       fields: [
-        { label: { en: "in total up to", de: "insgesamt bis" }, value: { amount: "500.00", unit: "EUR" } },
+        { label: { en: "up to", de: "bis" }, value: { amount: "500.00", unit: "EUR" } },
         { label: { en: "to", de: "an" }, value: ["TAP Air Portugal"] },
       ],
     },
@@ -156,17 +156,31 @@ export const ASK: AskView = {
 const BOOKINGS = { title: { en: "Bookings", de: "Buchungen" }, host: "book.example" };
 const READ_BOOKINGS = { en: "read your bookings", de: "Ihre Buchungen lesen" };
 
+const MAIL = { id: SORTING.id, naming: { given: { title: { en: "Mail sorting", de: "Postsortierung" } } } };
+
+/** What a target asks whose objects could limit an amount, and none of them is asked. */
+const UNBOUNDED: ViewAt = {
+  target: TRIPS,
+  limits: [],
+  permissions: TRIPS_SCOPES.map(([scope, sentence]) =>
+    scope === "trips.book"
+      ? { box: scope, scope, sentence, unbounded: true }
+      : { box: scope, scope, sentence },
+  ),
+};
+
 /** The usual case: an agent with a title, asked by one other. */
 const USUAL: AskView = {
   ...ASK,
   zone: "Europe/Berlin",
+  at: [UNBOUNDED],
   before: [
     {
       id: "spiffe://td.example/agents/planner",
       naming: { given: { title: { en: "Planner", de: "Planer" } } },
     },
   ],
-  agents: [{ id: SORTING.id, naming: { given: { title: { en: "Mail sorting", de: "Postsortierung" } } } }],
+  agents: [MAIL],
   reason: "You asked me to book the trip to Lisbon in March.",
 };
 
@@ -192,7 +206,7 @@ const DEMO_JOB = {
 
 const THREE: NonNullable<AskView["job"]>["participants"] = [
   { box: ASK.agent.id, party: ASK.agent, unasked: [] },
-  { box: SORTING.id, party: SORTING, may: [{ target: TRIPS, sentences: [READ_TRIPS] }], unasked: [] },
+  { box: SORTING.id, party: MAIL, may: [{ target: TRIPS, sentences: [READ_TRIPS] }], unasked: [] },
   {
     box: "spiffe://td.example/agents/desk",
     party: { id: "spiffe://td.example/agents/desk", naming: { given: { title: "Travel desk" } } },
@@ -604,7 +618,7 @@ export const SAMPLES: Readonly<Record<string, Page>> = {
   }),
   "ask-job-three": askPage({
     ...DEMO_JOB,
-    at: [DEMO_JOB.at[0] ?? assert.fail(), asked(TRIPS, TRIPS_SCOPES)],
+    at: [DEMO_JOB.at[0] ?? assert.fail(), UNBOUNDED],
     job: { ...DEMO_JOB.job, participants: THREE, maxTokens: 20 },
   }),
   "ask-job-bounded": askPage({

@@ -3,9 +3,11 @@
 import { readFormText } from "../../http/body.ts";
 import type { HttpRequest } from "../../http/handler.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
+import type { Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Agents } from "../../settings/agents.ts";
+import type { Detail } from "../../spec/rfc9396.ts";
 import { type Decision, type DecisionPage, endsAt, type Visitor } from "../flows/decision.ts";
 import { furtherAgentsOf, type Offered, type Without } from "../flows/offer.ts";
 import type { DecisionView } from "../pages/decision-parts.ts";
@@ -38,7 +40,12 @@ export function decisionView(
   return defined<DecisionView>({
     at: choice.at.map(({ target, name, permissions, limits }) => ({
       target: shownTarget(target, name),
-      permissions: permissions.map(({ box, scope, sentence }) => ({ box, scope, sentence })),
+      permissions: permissions.map(({ box, scope, sentence }) => ({
+        box,
+        scope,
+        sentence,
+        unbounded: isUnbounded(target, scope, limits),
+      })),
       limits: limits.map(({ box, detail }) => ({
         box,
         type: detail.type,
@@ -64,6 +71,19 @@ export function decisionView(
     minutesLeft: minutesUntil(ports.clock, expiresAtSeconds),
     renewable: page.renewable,
   });
+}
+
+/** RAR-D-9: whether objects could limit an amount of it, and those that are asked do not. */
+function isUnbounded({ details }: Target, scope: string, limits: readonly { detail: Detail }[]): boolean {
+  const amounts = [...details].flatMap(([type, { governs, fields }]) =>
+    governs.includes(scope)
+      ? [...fields].flatMap(([field, { unit }]) => (unit === undefined ? [] : [{ type, field }]))
+      : [],
+  );
+  const asked = limits.filter(({ detail }) => amounts.some(({ type }) => type === detail.type));
+  const isBounded = ({ detail }: (typeof limits)[number]): boolean =>
+    amounts.some(({ type, field }) => type === detail.type && detail[field] !== undefined);
+  return amounts.length > 0 && (asked.length === 0 || !asked.every(isBounded));
 }
 
 /** JOB-D-28 */

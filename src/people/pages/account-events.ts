@@ -2,8 +2,8 @@
 import { JOB_TITLE_CHARS_MAX } from "../../limits/jobs.ts";
 import { type Html, html } from "../../spec/html.ts";
 import type { OwnEventKind, RefusedFor } from "../audit/own-events.ts";
-import { isolated, type PermissionView, shownName } from "./display-names.ts";
-import { briefly } from "./job-part.ts";
+import { isolated, type PermissionView, shownName, targetName } from "./display-names.ts";
+import { sentencesOf } from "./job-part.ts";
 import { dayOf, minuteOf, momentOf } from "./language.ts";
 import { fact } from "./page.ts";
 import { partyHeading, partyName, passedOn, type ShownParty } from "./parties.ts";
@@ -46,6 +46,9 @@ const SORTS: Record<OwnEventKind, DoneSort> = {
   signed_in: "session",
   signed_out: "session",
 };
+
+/** Of these the word before the entry says all, where it has permissions. */
+const TOLD_BY_SORT: ReadonlySet<OwnEventKind> = new Set(["token_given", "acted", "refused"]);
 
 /** The form for other days; what is wrong with those that were written stands in it. */
 export function chosenDays(
@@ -104,7 +107,7 @@ function refusalsFolded(events: readonly EventView[], texts: Texts): readonly Ht
   const [wanted, ...others] = new Map(
     refusals.map(({ permissions: all }) => [JSON.stringify(all), all]),
   ).values();
-  const folded = html`<li>${sign("refusal", between, texts)}<div>${others.length === 0 && wanted ? doneWith(wanted, texts) : undefined}<p class="hint">${texts.refusals(times)} ${[...whys].map((why) => whySaid(why, texts))}</p>
+  const folded = html`<li>${sign("refusal", between, texts)}<div>${others.length === 0 && wanted ? doneWith(wanted, texts) : undefined}<p class="hint">${texts.times(times)} ${[...whys].map((why) => whySaid(why, texts))}</p>
 <details><summary>${texts.more}</summary><ul class="events">${refusals.map((one) => entry(one, texts))}</ul></details></div></li>`;
   return entries.flatMap((one) => {
     if (one.kind !== "refused") return [entry(one, texts)];
@@ -130,7 +133,7 @@ function entry({ kind, times, parties, permissions, title, refusedFor }: Entry, 
   const told = minutes.map((atMs, index) => html`${index === 0 ? "" : ", "}${minuteOf(atMs, texts)}`);
   const several = minutes.length === times.length ? undefined : ` (${texts.entries(times.length)})`;
   return html`<li>${sign(SORTS[kind], html`${told}${several}`, texts)}<div>
-${doneWith(permissions, texts)}<p class="hint">${doneSaid(kind, title, texts)} ${whySaid(refusedFor, texts)}</p>
+${doneWith(permissions, texts)}<p class="hint">${permissions.length > 0 && TOLD_BY_SORT.has(kind) ? undefined : doneSaid(kind, title, texts)} ${whySaid(refusedFor, texts)}</p>
 ${parties.length > 1 ? details(parties, times, texts) : undefined}
 </div></li>`;
 }
@@ -151,4 +154,9 @@ ${fact(texts.exactTime, html`${times.map(momentOf).join(", ")}`)}
 </dl></details>`;
 
 const doneWith = (permissions: readonly PermissionView[], texts: Texts): Html | undefined =>
-  permissions.length === 0 ? undefined : html`<p>${briefly(permissions, texts)}</p>`;
+  permissions.length === 0
+    ? undefined
+    : html`<p>${permissions.map(({ target, sentences }, index) => {
+        const what = sentences.length === 0 ? undefined : `${sentencesOf(sentences, texts)} · `;
+        return html`${index === 0 ? "" : "; "}${what}${targetName(target, texts)}`;
+      })}</p>`;

@@ -16,7 +16,6 @@ import {
   targetName,
   targetNames,
 } from "./display-names.ts";
-import { briefly } from "./job-part.ts";
 import { dayOf, inZone, untilOf, whenOf } from "./language.ts";
 import { fact, factList, type Page } from "./page.ts";
 import {
@@ -136,10 +135,9 @@ ${view.questions.length === 0 ? undefined : asked(view, texts)}
 <h2>${texts.allowedHeading}</h2>
 ${allowed(view, texts)}
 ${stoppedOf(view, texts)}
-<div class="history">${view.week && html`<div class="glance">${weekPart(view.week, texts)}</div>`}<div>
+${view.week && weekPart(view.week, texts)}
 <h2>${texts.doneHeading}</h2>
-${done(view, texts)}
-</div></div>`,
+${done(view, texts)}`,
     };
   },
 });
@@ -161,10 +159,10 @@ function problemOf({ problem }: AccountView, at: "days" | "all", texts: Texts): 
 
 /** JOB-D-3: the title is what the agent calls the work, in quotation marks. PAGE-D-32: its end has the time that is left. */
 function jobPart(job: OwnJobView, label: string, view: AccountView, texts: Texts): Html {
-  const { id, formToken, title, participants, permissions, gone, untilSeconds } = job;
-  return html`<div class="given"><h4 id="${label}">${texts.jobInProgress(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h4>
+  const { id, formToken, title, participants, permissions, gone, untilSeconds, beside } = job;
+  return html`<div class="given job"><h4 id="${label}">${texts.jobInProgress(isolated(shownName(title, JOB_TITLE_CHARS_MAX) ?? id))}</h4>
 <p class="hint">${voided(gone, texts)} ${texts.jobEnds(untilOf(untilSeconds, view.nowSeconds, texts))}</p>
-<dl class="may">${permissions.map((permission) => permitted(permission, texts))}${listed(
+<dl class="may">${permissions.map((permission) => permitted(permission, texts))}${beside.map((one) => besides(one, texts))}${listed(
     texts.jobAgents,
     participants.map((party) => partyLines(party, texts)),
   )}</dl>
@@ -178,25 +176,29 @@ ${hidden("token", formToken)}${hidden("job", id)}
 ${folded([wayTo(job, texts)], texts)}</div></div>`;
 }
 
-/** JOB-D-23: what stands beside the job and outlives it, of its agent and of those that take part, and how it ends. */
-function separate(job: OwnJobView, { allowed: all }: AccountView, texts: Texts): Html | undefined {
-  const { party, participants, beside } = job;
-  const items = [party, ...participants].flatMap((one) => {
-    const standing = all.filter(({ party: { id, isHost } }) => id === one.id && isHost === one.isHost);
-    const given = standing.flatMap(({ permissions }) => permissions);
-    return given.length === 0 ? [] : [html`${placesOf(one, given, texts)}. ${texts.inItsCard}`];
-  });
-  const ends = texts.byOperator(isolated(texts.operator ?? ""));
-  const own = html`${isolated(partyTitle(party, texts))}: ${briefly(beside, texts)}. ${ends}`;
-  const lines = beside.length === 0 ? items : [own, ...items];
-  return lines.length === 0
-    ? undefined
-    : html`<div class="also"><p class="hint">${texts.alsoSeparate}</p><ul>${lines.map((one) => html`<li>${one}</li>`)}</ul></div>`;
+/** JOB-D-23: what rules give its agent beside the job, which outlives it, and how it ends. */
+function besides({ target, sentences }: PermissionView, texts: Texts): Html {
+  const ends = html`<span class="hint">${texts.byOperator(isolated(texts.operator ?? ""))}</span>`;
+  return factList(texts.mayBeside(targetName(target, texts)), [
+    ...sentences.map((one) => said(one, texts)),
+    ends,
+  ]);
 }
 
-function placesOf(party: ShownParty, given: readonly PermissionView[], texts: Texts): Html {
+/** JOB-D-23: consents of its agent and of those that take part, which outlive it. */
+function separate({ party, participants }: OwnJobView, { allowed: all }: AccountView, texts: Texts) {
+  const lines = [party, ...participants].flatMap((one) => {
+    const standing = all.filter(({ party: { id, isHost } }) => id === one.id && isHost === one.isHost);
+    const given = standing.flatMap(({ permissions }) => permissions);
+    if (given.length === 0) return [];
+    return [html`<p>${texts.keepsOwn(isolated(partyTitle(one, texts)), placesOf(given, texts))}</p>`];
+  });
+  return lines.length === 0 ? undefined : html`<div class="also">${lines}</div>`;
+}
+
+function placesOf(given: readonly PermissionView[], texts: Texts): Html {
   const targets = new Map(given.map(({ target }) => [JSON.stringify(target), target]));
-  return html`${isolated(partyTitle(party, texts))}: ${targetNames([...targets.values()], texts)}`;
+  return targetNames([...targets.values()], texts);
 }
 
 /** JOB-D-21: a stop is told with what it does not reach at once. */
@@ -255,9 +257,16 @@ function card(agent: string, label: string, view: AccountView, texts: Texts): Ht
   const jobs = view.jobs.filter((one) => one.agent === agent);
   const all = view.allowed.filter((one) => one.agent === agent);
   const [first] = [...jobs, ...all];
-  return html`<li><div>${first && html`${named(first.party, label, texts)}${aboutParty(first.party, texts)}`}</div>
+  return html`<li><div>${first && html`${named(first.party, label, texts)}${aboutParty(first.party, texts)}${refusedLast(first.party, view, texts)}`}</div>
 ${jobs.map((job, index) => jobPart(job, `${label}-job-${index}`, view, texts))}
 ${all.map((one) => givenPart(one, label, view, texts))}</li>`;
+}
+
+/** The newest entries alone say what was last. */
+function refusedLast({ id }: ShownParty, { week, events, nowSeconds }: AccountView, texts: Texts) {
+  const last = events.find(({ kind, parties }) => kind === "refused" && parties.at(-1)?.id === id);
+  if (week === undefined || last === undefined) return undefined;
+  return html`<p class="hint refusal">${texts.lastRefused(whenOf(last.atMs / 1000, nowSeconds, texts))}</p>`;
 }
 
 /** Its disc, its name and its id. */
@@ -302,8 +311,11 @@ ${hidden("token", formToken)}${hidden("consent", id)}
 const permitted = ({ target, sentences }: PermissionView, texts: Texts, words = texts.mayAt): Html =>
   factList(
     words(targetName(target, texts)),
-    sentences.map((one) => html`${shownId(inLanguage(one, [texts.language]))}`),
+    sentences.map((one) => said(one, texts)),
   );
+
+const said = (sentence: PermissionView["sentences"][number], { language }: Texts): Html =>
+  html`${shownId(inLanguage(sentence, [language]))}`;
 
 /** Those that led to the last act, with their ids. */
 const wayTo = ({ way }: HeldView, texts: Texts): Html | undefined =>
@@ -369,7 +381,7 @@ function warned({ reusedAtMs, renewedElsewhere }: AllowedView, texts: Texts): Ht
 function takeAll({ base, takeAllToken, problem, minutesAfter, jobs }: AccountView, texts: Texts): Html {
   // JOB-D-23: what rules give that ask no user.
   const left = jobs.flatMap(({ party, beside }) =>
-    beside.length === 0 ? [] : [placesOf(party, beside, texts)],
+    beside.length === 0 ? [] : [html`${isolated(partyTitle(party, texts))}: ${placesOf(beside, texts)}`],
   );
   const wrong = problem === "unconfirmed" ? html` aria-invalid="true" aria-describedby="problem"` : undefined;
   const open = problem === "unconfirmed" ? html` open` : undefined;

@@ -2,6 +2,7 @@
 
 import { type Html, html } from "../../spec/html.ts";
 import { type DecisionView, decision, problemOf, titleOf, type Ways } from "./decision-parts.ts";
+import { isolated } from "./display-names.ts";
 import { inZone } from "./language.ts";
 import { fact, type Page } from "./page.ts";
 import {
@@ -35,7 +36,7 @@ export const askPage = (view: AskView): Page => ({
       body: html`
 ${problemOf(view, texts)}
 ${besideDisc(agent, html`<h1>${texts.askHeading(headingName(agent, texts))}</h1>${idBeneath(agent, texts)}`, texts)}
-${aboutParty(agent, texts)}
+${aboutParty(agent, texts) ?? html`<p class="hint">${texts.notDescribed(isolated(texts.operator ?? ""))}</p>`}
 ${passedOn([...before, agent], texts)}
 ${reasonOf(view.reason, texts)}
 ${view.denied ? html`<p><strong>${texts.refusedBefore}</strong></p>` : undefined}

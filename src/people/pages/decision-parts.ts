@@ -29,7 +29,7 @@ import {
 } from "./job-part.ts";
 import { untilOf } from "./language.ts";
 import { fact, factList } from "./page.ts";
-import { partyName, partyTitle, type ShownParty } from "./parties.ts";
+import { besideDisc, idBeneath, partyName, partyTitle, type ShownParty } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
 /** An object that limits what is asked; `governs` are the scopes for which it counts. */
@@ -39,7 +39,8 @@ export type DecisionView = Partial<FormError> & {
   /** What is asked at each target, and the objects to which that is limited; `box` is the value of the box of each. */
   at: readonly {
     target: ShownTarget;
-    permissions: readonly { box: string; scope: string; sentence: Worded }[];
+    /** `unbounded`: objects could limit an amount of it, and those that are asked do not. */
+    permissions: readonly { box: string; scope: string; sentence: Worded; unbounded?: boolean }[];
     limits: readonly Limit[];
   }[];
   /** The job that is to be approved. */
@@ -95,7 +96,7 @@ ${inJobPart(view, texts)}
 ${view.at.map((one, index) => permissionsAt(one, view, index, texts))}
 ${participants(view.job, view.ticked?.agents, texts)}
 ${everything(view, texts)}
-${also.length > 0 ? html`<div class="also"><p class="hint">${texts.withAllow}</p><ul>${also.map((one) => html`<li>${one}</li>`)}</ul></div>` : undefined}
+${also.length > 0 ? html`<div class="also"><p class="hint">${texts.withAllow}</p><ul>${also}</ul></div>` : undefined}
 ${own.warning}
 ${terms(view, texts)}
 ${choices(texts)}
@@ -123,14 +124,15 @@ ${signedInAs(view, again, texts)}`;
 /** PAGE-D-27: until when it lasts, and where and how often it counts. */
 function terms({ untilSeconds, nowSeconds, job }: DecisionView, texts: Texts): Html {
   const end = html`<strong>${untilOf(untilSeconds, nowSeconds, texts)}</strong>`;
-  return html`<dl class="terms">${fact(texts.lastsUntil, end)}${fact(texts.takeBackTerm, takingBack(job, texts))}${jobBounds(job, texts)}</dl>
-${withoutIt(job, texts)}`;
+  const lasts = job === undefined ? texts.lasts(end) : texts.jobLasts(end);
+  return html`<div class="terms"><p>${lasts} ${takingBack(job, texts)}</p>${jobBounds(job, texts)}
+${withoutIt(job, texts)}</div>`;
 }
 
 /** PAGE-D-27, PAGE-D-35: all that the click brings or ends without a tick. */
 const alsoMeant = (view: DecisionView, texts: Texts): readonly Html[] =>
-  [jobGift(view.job, texts), furtherParties(view, texts), keptPart(view, texts)].filter(
-    (one) => one !== undefined,
+  [jobGift(view.job, texts), furtherParties(view, texts), keptPart(view, texts)].flatMap((one) =>
+    one === undefined ? [] : [html`<li>${one}</li>`],
   );
 
 /** PAGE-D-45: nothing that was given before ends at another time than it did without being told. */
@@ -169,10 +171,7 @@ function permissionsAt(
   const own = job?.own && (job.own.find((one) => isSame(one.target, target))?.sentences ?? []);
   const asks = own?.length === 0 ? texts.asksForOthers : texts.asksTo;
   const isPart = own !== undefined && own.length > 0 && own.length < permissions.length;
-  const [alone, among] = partitioned(
-    limits,
-    (one) => limits.filter(({ type }) => type === one.type).length === 1,
-  );
+  const [among, alone] = partitioned(limits, isAmong(limits));
   // RAR-D-9: a limit of one permission is told in its box, and any other one beneath them.
   const isOf = ({ governs }: Limit, scope: string): boolean => {
     const governed = permissions.filter((one) => governs.includes(one.scope));
@@ -181,7 +180,8 @@ function permissionsAt(
   const [within, beneath] = partitioned(alone, (one) => permissions.some(({ scope }) => isOf(one, scope)));
   const boxes = permissions.map((one) => {
     const limit = within.filter((each) => isOf(each, one.scope)).map((each) => limitSaid(each, texts));
-    const words = html`${inLanguage(one.sentence, [texts.language])}${limit}`;
+    const none = one.unbounded ? html` <span class="limit">${texts.noAmountLimit}</span>` : undefined;
+    const words = html`${inLanguage(one.sentence, [texts.language])}${limit}${none}`;
     return box("scope", one.box, words, "one", ticked?.scopes.includes(one.box));
   });
   return html`<fieldset aria-describedby="tick-hint"><legend>${asks(targetName(target, texts))}</legend>
@@ -198,18 +198,29 @@ function partitioned<T>(all: readonly T[], isFirst: (one: T) => boolean): [reado
 
 /** RAR-D-3: the only object of a type is no choice, since without it nothing would be given. */
 const limitSaid = ({ detail }: Limit, texts: Texts): Html =>
-  html` <span class="limit"><span class="hint">${texts.onlyWithin}</span> ${sentence(detail, texts)}</span>`;
+  html` <span class="limit">${sentence(detail, texts, texts.only)}</span>`;
+
+/** Whether it is a choice among several of its type. */
+const isAmong =
+  (limits: readonly Limit[]) =>
+  (one: Limit): boolean =>
+    limits.filter(({ type }) => type === one.type).length > 1;
 
 const isSame = (one: ShownTarget, other: ShownTarget): boolean =>
   one.host === other.host && JSON.stringify(one.title) === JSON.stringify(other.title);
 
 /** One box takes all of it. */
 function everything({ at, job, ticked }: DecisionView, texts: Texts): Html | undefined {
-  const agents = job?.participants.length ?? 0;
-  const boxes = at.reduce((sum, { permissions }) => sum + permissions.length, agents);
-  // PAGE-D-35: it takes the further agents too, so it says so.
-  const words = agents > 0 ? texts.everythingAndAgents(agents) : texts.everything;
-  return boxes > 1 ? box("all", "1", html`${words}`, "every", ticked?.all) : undefined;
+  const { participants: agents = [] } = job ?? {};
+  const permissions = at.flatMap((one) => one.permissions);
+  const limits = at.flatMap((one) => one.limits.filter(isAmong(one.limits)));
+  const extra = agents.flatMap(({ unasked }) => unasked.flatMap(({ sentences }) => sentences));
+  if (permissions.length + limits.length + agents.length < 2) return undefined;
+  // PAGE-D-35: it says what it takes, the further agents and what comes with them too.
+  const counted = Object.entries({ permissions, limits, agents, extra }).flatMap(([kind, { length }]) =>
+    length === 0 ? [] : [texts.boxes[kind as keyof Texts["boxes"]](length)],
+  );
+  return box("all", "1", html`${texts.everything(counted.join(", "))}`, "every", ticked?.all);
 }
 
 export const box = (
@@ -257,14 +268,18 @@ export const titleOf = ({ problem }: DecisionView, title: string, texts: Texts):
 /** So many are named, or none where names are long. */
 const NAMED_MAX = 3;
 
-/** That others act further is part of what is asked, so their names are in plain sight; their ids are in the details. */
+/** That others act further is part of what is asked, so they stand in plain sight; their whole ids are in the details. */
 function furtherParties({ agents: all }: DecisionView, texts: Texts): Html | undefined {
   if (all.length === 0) return undefined;
-  const titles = all.slice(0, NAMED_MAX).map((one) => partyTitle(one, texts));
+  const first = all.slice(0, NAMED_MAX);
   // PAGE-D-27: names of a foreign party's choosing take a bounded place.
-  const isLong = titles.join("").length > CHAIN_CHARS_MAX;
-  const names = titles.slice(0, isLong ? 0 : NAMED_MAX).map((one) => html`<strong>${isolated(one)}</strong>`);
-  return texts.agentsFurther(names, all.length - names.length);
+  const isLong = first.map((one) => partyTitle(one, texts)).join("").length > CHAIN_CHARS_MAX;
+  const named = isLong ? [] : first;
+  const entries = named.map((one) => {
+    const name = html`<strong>${isolated(partyTitle(one, texts))}</strong>${idBeneath(one, texts)}`;
+    return besideDisc(one, name, texts);
+  });
+  return html`${entries}<p>${texts.agentsFurther(isolated(texts.operator ?? ""), named.length, all.length - named.length)}</p>`;
 }
 
 /**

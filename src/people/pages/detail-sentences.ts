@@ -18,11 +18,12 @@ export type DetailView = { title: Worded; fields: readonly { label: Worded; valu
 /** The last moment that a date can have. */
 const SECONDS_MAX = 8_640_000_000_000;
 
-export function sentence({ title, fields }: DetailView, texts: Texts): Html {
+/** `only` stands before each field of what is a limit. */
+export function sentence({ title, fields }: DetailView, texts: Texts, only = ""): Html {
   const { language } = texts;
   const all = fields.map(
     ({ label, value }, index) =>
-      html`${index === 0 ? " " : "; "}${isolated(shownId(inLanguage(label, [language])))} ${said(value, texts)}`,
+      html`${index === 0 ? " " : ", "}${only}${isolated(shownId(inLanguage(label, [language])))} ${said(value, texts)}`,
   );
   return html`<strong>${isolated(shownId(inLanguage(title, [language])))}${fields.length === 0 ? "" : ":"}</strong>${all}`;
 }

@@ -11,7 +11,6 @@ import {
   targetNames,
 } from "./display-names.ts";
 import { untilOf } from "./language.ts";
-import { fact } from "./page.ts";
 import { disc, partyLines, partyName, type ShownParty } from "./parties.ts";
 import type { Texts } from "./texts.ts";
 
@@ -51,16 +50,14 @@ export const jobPart = (job: JobView | undefined, texts: Texts): Html | undefine
 </div>`;
 
 /** The bounds are this server's, so they stand apart from the words of the one that asks. */
-export function jobBounds(job: JobView | undefined, texts: Texts): readonly Html[] {
-  if (job === undefined) return [];
-  const { alone, maxTokens, maxDepth } = job;
+export function jobBounds(job: JobView | undefined, texts: Texts): Html | undefined {
+  const { alone, maxTokens, maxDepth } = job ?? {};
   const bounds = [
-    texts.jobOnly,
     alone ? texts.jobAlone : undefined,
     maxTokens === undefined ? undefined : texts.jobTokens(maxTokens),
     maxDepth === undefined ? undefined : texts.jobDepth(maxDepth),
-  ];
-  return bounds.flatMap((bound) => (bound === undefined ? [] : [fact(...bound)]));
+  ].filter((bound) => bound !== undefined);
+  return bounds.length === 0 ? undefined : html`<p>${bounds.join(" ")}</p>`;
 }
 
 /** PAGE-D-35: what rules give in the job that ask no user comes of the click alone. */

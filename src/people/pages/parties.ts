@@ -123,12 +123,11 @@ export function passedOn(parties: readonly ShownParty[], texts: Texts): Html | u
   const titles = parties.flatMap((party) =>
     [party, party.toldBy].flatMap((one) => (one === undefined ? [] : [partyTitle(one, texts)])),
   );
-  const hops =
-    titles.join("").length > CHAIN_CHARS_MAX
-      ? [html`${texts.agentsBetween(parties.length)}`]
-      : parties.map((party) => html`${isolated(partyTitle(party, texts))}${toldOf(party, texts)}`);
-  const items = [html`${texts.you}`, ...hops].map((hop) => html`<li>${hop}</li>`);
-  return html`<div class="chain">${texts.passedOn} <ol>${items}</ol></div>`;
+  const [first = html``, ...others] = parties.map(
+    (party) => html`${isolated(partyTitle(party, texts))}${toldOf(party, texts)}`,
+  );
+  const isLong = titles.join("").length > CHAIN_CHARS_MAX;
+  return html`<p class="chain">${isLong ? texts.passedThrough(parties.length) : texts.passedOn(first, others)}</p>`;
 }
 
 /** PAGE-D-37: the disc of a party, and what is said of it beside that. */
@@ -151,7 +150,7 @@ const lastOf = (party: ShownParty): string =>
     ? (partyId(party).split(".")[0] ?? "")
     : (partyId(party)
         .split("/")
-        .findLast((part) => part !== "") ?? "");
+        .findLast((part) => part !== "" && part !== "*") ?? "");
 
 /** The first letters of the first and the last word. */
 export function initialsOf(name: string): string {

@@ -1,7 +1,7 @@
 /** The texts of the pages in German. */
 import { html } from "../../spec/html.ts";
 import type { Texts } from "./texts.ts";
-import { listed, timed } from "./texts-en.ts";
+import { timed } from "./texts-en.ts";
 
 const count = (number: number, one: string, several: string): string =>
   `${number} ${number === 1 ? one : several}`;
@@ -9,6 +9,8 @@ const count = (number: number, one: string, several: string): string =>
 const SPELLED = "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split(" ");
 const counted = (number: number, one: string, several: string): string =>
   count(number, one, several).replace(/^\d+/, (digits) => SPELLED[Number(digits)] ?? digits);
+const whom = (number: number, one: string, several: string): string =>
+  counted(number, one, several).replace(/^ein /, "einen ");
 const inMinutes = (minutes: number): string => count(minutes, "Minute", "Minuten");
 const inHours = (hours: number): string => count(hours, "Stunde", "Stunden");
 const inDays = (days: number): string => count(days, "Tag", "Tage");
@@ -22,11 +24,12 @@ export const de: Texts = {
   reasonGiven: (words) => html`<span class="hint">Seine Begründung, mit eigenen Worten:</span> „${words}“`,
   operatorSays: (operator, words) => html`${operator} sagt dazu: ${words}`,
   technicalName: "ID:",
-  passedOn: "Weitergegeben:",
-  you: "Sie",
+  notDescribed: (operator) => html`${operator} hat ihn nicht beschrieben.`,
+  passedOn: (first, others) =>
+    html`${first} gab dies weiter an ${others.map((one, index) => html`${index === 0 ? "" : ", dann an "}${one}`)}.`,
+  passedThrough: (agents) => html`Dies wurde über ${counted(agents, "Agenten", "Agenten")} weitergegeben.`,
   askHeading: (agent) => html`${agent} <span>möchte für Sie handeln</span>`,
   askWhy: "Lehnen Sie ab, wenn Sie unsicher sind.",
-  agentsBetween: (number) => count(number, "Agent", "Agenten"),
   selfRegistered: (date) => `Am ${date} selbst registriert, Name ungeprüft.`,
   loopback: "Die Antwort geht an diesen Computer. Jedes Programm hier könnte sie lesen.",
   redirectDiffers: (redirect, client) => html`Die Antwort geht an ${redirect}, nicht an ${client}.`,
@@ -58,9 +61,7 @@ export const de: Texts = {
     "Sie haben das abgelehnt. Sie können es noch erlauben, solange kein Agent davon erfahren hat.",
   signedInAs: "Angemeldet als",
   notYou: "Nicht Sie?",
-  lastsUntil: "Gilt bis",
-  takeBackTerm: "Rücknahme",
-  canTakeBack: "jederzeit in Ihrem Konto",
+  canTakeBack: "Jederzeit in Ihrem Konto rücknehmbar.",
   withAllow: "„Erlauben“ bedeutet auch:",
   timeLeft: (minutes) => `Noch ${inMinutes(minutes)} Zeit.`,
   moreTime: "Mehr Zeit",
@@ -91,7 +92,8 @@ export const de: Texts = {
   tickHint: "Erlaubt wird nur, was Sie ankreuzen.",
   tickHintElse: "Erlaubt wird, was Sie ankreuzen und was darunter steht.",
   tickFirst: "Kreuzen Sie an, was Sie erlauben.",
-  onlyWithin: "Nur in diesem Rahmen:",
+  only: "nur ",
+  noAmountLimit: "Keine Betragsgrenze genannt.",
   limits: "Nur für das, was Sie hier ankreuzen",
   limitsHint: "Kreuzen Sie von jeder Art mindestens eines an.",
   unusual: "enthält ungewöhnliche Zeichen",
@@ -102,11 +104,19 @@ export const de: Texts = {
   quoted: (value) => html`„${value}“`,
   yes: "ja",
   no: "nein",
-  everything: "Alles davon",
-  everythingAndAgents: (agents) =>
-    `Alles davon, mit ${agents === 1 ? "einem Agenten" : counted(agents, "Agenten", "Agenten")}`,
-  agentsFurther: (named, others) =>
-    html`${listed(named, others === 0 ? [] : [named.length === 0 ? counted(others, "Agent", "Agenten") : counted(others, "weiterer Agent", "weitere Agenten")], "und")} ${named.length + others === 1 ? "darf" : "dürfen"} auch tun, was Sie ankreuzen, ohne Rückfrage.`,
+  everything: (counted) => `Alles ankreuzen: ${counted}`,
+  boxes: {
+    permissions: (number) => count(number, "Recht", "Rechte"),
+    limits: (number) => count(number, "Grenze", "Grenzen"),
+    agents: (number) => count(number, "Agent", "Agenten"),
+    extra: (number) => count(number, "zusätzliches Recht", "zusätzliche Rechte"),
+  },
+  agentsFurther: (operator, named, others) => {
+    const rest =
+      named === 0 ? whom(others, "Agenten", "Agenten") : whom(others, "weiteren Agenten", "weitere Agenten");
+    const all = [...(named === 0 ? [] : [named === 1 ? "ihn" : "sie"]), ...(others === 0 ? [] : [rest])];
+    return html`${operator} lässt ${all.join(" und ")} ohne Rückfrage tun, was Sie ankreuzen.`;
+  },
   refuse: "Ablehnen",
   allow: "Erlauben",
   signInTitle: "Anmelden",
@@ -121,7 +131,7 @@ export const de: Texts = {
   lookAndDecide: "Ansehen und entscheiden",
   weekHeading: "Die letzten sieben Tage",
   weekTold: (acts, agents) =>
-    `Zugang in Ihrem Namen: ${acts}-mal, für ${counted(agents, "Programm", "Programme")}.`,
+    `Zugang in Ihrem Namen: ${acts}-mal, für ${whom(agents, "Agenten", "Agenten")}.`,
   weekNone: "Zugang in Ihrem Namen: nie.",
   weekRefused: (times) => `Abgelehnt: ${times}-mal.`,
   weekCut: "Gezählt sind nur die neuesten Einträge.",
@@ -131,32 +141,32 @@ export const de: Texts = {
   inJobElsewhere:
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Es ist einer dieses Servers:",
   jobAsked: "Der Auftrag, mit eigenen Worten:",
-  jobOnly: ["Nur für", "diesen Auftrag"],
   jobAgents: "Agenten, die helfen können",
-  jobAlone: ["Mit", "keinem anderen Agenten"],
+  jobAlone: "Kein anderer Agent darf helfen.",
+  jobLasts: (end) => html`Nur für diesen Auftrag, bis ${end}.`,
   jobOwn: (what) => `Für sich selbst nur: ${what}. Das Übrige ist für helfende Agenten.`,
-  jobPart: (what) => html`Darf nur dies, wenn Sie es oben ankreuzen: ${what}.`,
+  jobPart: (what) => html`Darf nur dies, wenn oben angekreuzt: ${what}.`,
   jobPartAll: "Darf alles, was Sie oben ankreuzen.",
   jobPartNone: "Darf nichts von dem, was Sie oben ankreuzen.",
   jobPartExtra: (what) => html`<strong class="tag">Zusätzliches Recht, mit diesem Häkchen:</strong> ${what}.`,
   jobUnasked: (what) => html`Dazu kommt: ${what}.`,
   jobGoesOn: (targets) =>
-    html`jederzeit in Ihrem Konto, <strong>doch ${targets} kann danach weiterarbeiten</strong>`,
-  jobTokens: (most) => ["Zugang", `insgesamt höchstens ${SPELLED[most] ?? `${most}-`}mal`],
-  jobDepth: (most) => [
-    "Weitergabe",
+    html`Jederzeit in Ihrem Konto rücknehmbar, <strong>doch ${targets} kann danach weiterarbeiten</strong>.`,
+  jobTokens: (most) =>
+    `Alle Agenten zusammen: höchstens ${counted(most, "Zugangsschlüssel", "Zugangsschlüssel")} zu diesen Diensten.`,
+  jobDepth: (most) =>
     most === 1
-      ? "an keinen anderen Agenten"
-      : `über höchstens ${counted(most, "Agent", "Agenten")} hintereinander`,
-  ],
+      ? "Er darf nicht weitergegeben werden."
+      : `Er darf über höchstens ${counted(most, "Agent", "Agenten")} hintereinander weitergegeben werden.`,
   jobWithout: (targets) => html`Auch ohne diesen Auftrag schon erlaubt: ${targets}`,
   jobBeside: "Was es auch ohne diesen Auftrag und ohne Rückfrage darf",
   jobBesideEnds:
     "Das haben die Betreiber dieses Dienstes so eingestellt, und es endet nicht mit dem Auftrag. Wenden Sie sich an sie, wenn es enden soll.",
   jobEnds: (when) => html`Endet von selbst: ${when}.`,
-  alsoSeparate: "Das Stoppen beendet nicht:",
+  mayBeside: (target) => html`Darf bei ${target}, auch ohne diesen Auftrag`,
   byOperator: (operator) => html`Das kann nur ${operator} beenden.`,
-  inItsCard: "Nehmen Sie es auf der eigenen Karte zurück.",
+  keepsOwn: (agent, targets) =>
+    html`Nach dem Auftrag bleibt, was ${agent} selbst bei ${targets} darf, siehe unten.`,
   stoppedHeading: "Gerade gestoppt",
   stopped: "Er ist beendet, und für ihn gibt es keinen Zugang mehr.",
   stillAccepted: (target, until) =>
@@ -165,7 +175,7 @@ export const de: Texts = {
   stopJobQuestion: "Diesen Auftrag jetzt stoppen? Der Zugang dafür endet sofort, alles andere bleibt.",
   stopJobYes: "Ja, stoppen",
   allowedHeading: "Wer für Sie handeln darf",
-  nothingAllowed: "Sie erlauben zurzeit keinem Programm etwas.",
+  nothingAllowed: "Sie erlauben zurzeit keinem Agenten etwas.",
   takeBackHint: (minutes) =>
     `Was Sie zurücknehmen, endet hier sofort, mit allem, was daraus entstanden ist. Ein Dienst, der Zugänge selbst prüft, bemerkt es spätestens nach ${inMinutes(minutes)}.`,
   mayAt: (target) => html`Darf bei ${target}`,
@@ -173,27 +183,27 @@ export const de: Texts = {
   givesNothing: (targets) => html`Zurzeit wirkungslos, denn das wird hier nicht mehr angeboten: ${targets}.`,
   untilTakenBack: "Gilt, bis Sie es zurücknehmen.",
   lastUsed: (when) => html`Zuletzt benutzt: ${when}.`,
+  lastRefused: (when) => html`Zuletzt abgelehnt: ${when}.`,
   noUse: "Keine Nutzung verzeichnet.",
   noUseSince: (date) => `Keine Nutzung verzeichnet seit ${date}.`,
   goesOn: "Arbeitet weiter, während Sie weg sind",
   goesOnUntil: (since, used, until) => `Seit ${since}, zuletzt benutzt am ${used}, bis ${until}.`,
   goesOnIdle: (date) => `Unbenutzt endet es am ${date}.`,
   reused: (date) =>
-    `Am ${date} wurde dieses Programm abgemeldet, weil sein Zugang von zwei Stellen aus benutzt wurde: Eine Kopie könnte gestohlen sein. Was Sie ihm erlaubt haben, gilt weiter. Wenn Sie das Programm benutzen, melden Sie sich dort neu an; wenn nicht, nehmen Sie zurück, was Sie erlaubt haben.`,
+    `Am ${date} wurde dieser Agent abgemeldet, weil sein Zugang von zwei Stellen aus benutzt wurde: Eine Kopie könnte gestohlen sein. Was Sie ihm erlaubt haben, gilt weiter. Wenn Sie ihn benutzen, melden Sie sich dort neu an; wenn nicht, nehmen Sie zurück, was Sie erlaubt haben.`,
   renewedElsewhere:
-    "Derselbe Zugang dieses Programms wurde binnen Sekunden aus zwei Netzen benutzt. Vielleicht haben Sie das Netz gewechselt, vielleicht ist eine Kopie gestohlen. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
+    "Derselbe Zugang dieses Agenten wurde binnen Sekunden aus zwei Netzen benutzt. Vielleicht haben Sie das Netz gewechselt, vielleicht ist eine Kopie gestohlen. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
   mayActFurther: "Diese können ohne Rückfrage für Sie handeln",
   more: "Einzelheiten",
   takeBack: "Zurücknehmen",
   takeBackQuestion: "Jetzt zurücknehmen? Es endet sofort.",
   takeBackYes: "Ja, zurücknehmen",
-  takeAllConfirm: "Ja, alles, was ich Programmen erlaubt habe",
+  takeAllConfirm: "Ja, alles, was ich Agenten erlaubt habe",
   takeAll: "Alles zurücknehmen und alle Aufträge stoppen",
   takeAllLeaves: (operator) => html`Es bleibt, was nur ${operator} beenden kann:`,
-  takeAllHint:
-    "Nimmt alle Rechte aller Programme und Agenten zurück und stoppt alle Aufträge. Offene Anfragen bleiben.",
+  takeAllHint: "Nimmt alle Rechte aller Agenten zurück und stoppt alle Aufträge. Offene Anfragen bleiben.",
   takeAllUnconfirmed:
-    "Kreuzen Sie „Ja, alles, was ich Programmen erlaubt habe“ an, und wählen Sie noch einmal. Es wurde nichts zurückgenommen.",
+    "Kreuzen Sie „Ja, alles, was ich Agenten erlaubt habe“ an, und wählen Sie noch einmal. Es wurde nichts zurückgenommen.",
   moreAllowed: "Weitere Erlaubnisse",
   firstAllowed: "Erlaubnisse von Anfang an",
   doneHeading: "Was in Ihrem Namen geschah",
@@ -206,9 +216,9 @@ export const de: Texts = {
     rules: "Die Regeln dieses Dienstes lassen es nicht zu.",
     faulty: "Die Anfrage war nicht in Ordnung.",
   },
-  refusals: (times) => `Wollte ${times}-mal Zugang in Ihrem Namen.`,
+  times: (times) => `${times}-mal.`,
   nothingDone: "Es ist nichts verzeichnet.",
-  daysLegend: "Bestimmte Tage zeigen",
+  daysLegend: "Nach Datum filtern",
   firstDay: "Erster Tag",
   lastDay: "Letzter Tag",
   showDays: "Zeigen",
@@ -254,7 +264,7 @@ export const de: Texts = {
     job_stopped_by_agent: "Der Agent selbst hat einen Auftrag beendet.",
     renewed_elsewhere:
       "Hat denselben Zugang binnen Sekunden aus zwei Netzen benutzt. Wenn Sie den Grund nicht kennen, nehmen Sie zurück, was Sie erlaubt haben.",
-    ended: "Der Zugang von Programmen in Ihrem Namen wurde beendet.",
+    ended: "Der Zugang von Agenten in Ihrem Namen wurde beendet.",
     signed_in: "Sie haben sich hier angemeldet.",
     signed_out: "Sie haben sich hier abgemeldet.",
   },

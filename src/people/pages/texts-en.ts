@@ -7,21 +7,12 @@ import type { NoticeKind } from "../flows/outcome.ts";
 
 const count = (number: number, unit: string): string => `${number} ${unit}${number === 1 ? "" : "s"}`;
 
-/** One line, with a word before the last. */
-export const listed = (named: readonly Html[], more: readonly string[], and: string): Html => {
-  const all = [...named, ...more.map((one) => html`${one}`)];
-  return html`${all.map((one, index) => html`${index === 0 ? "" : index === all.length - 1 ? ` ${and} ` : ", "}${one}`)}`;
-};
-
 /** A part of a time in the short form of its unit, which has no plural; none of it says nothing. */
 export const timed = (number: number, unit: string): readonly string[] =>
   number === 0 ? [] : [`${number} ${unit}`];
 
 /** How long a client goes on; `visitHours`: how often its user has to sign in here for that. */
 export type ShownTimes = { days: number; idleDays: number; hours: number; visitHours?: number };
-
-/** A term and what is said of it. */
-type Term = readonly [term: string, what: string];
 
 export const en = {
   /** The tag for `lang` and for dates. */
@@ -35,12 +26,13 @@ export const en = {
   /** What the operator says of it. */
   operatorSays: (operator: Html, words: Html) => html`${operator} says: ${words}`,
   technicalName: "ID:",
-  /** Before the way from the user to the agent. */
-  passedOn: "Handed on:",
-  you: "You",
+  notDescribed: (operator: Html) => html`${operator} has not described this agent.`,
+  /** The way from the user's own agent to the one that acts. */
+  passedOn: (first: Html, others: readonly Html[]) =>
+    html`${first} passed this to ${others.map((one, index) => html`${index === 0 ? "" : ", then to "}${one}`)}.`,
+  passedThrough: (agents: number) => html`This was passed on through ${count(agents, "agent")}.`,
   askHeading: (agent: Html) => html`${agent} <span>asks to act for you</span>`,
   askWhy: "If you do not know why it asks, refuse.",
-  agentsBetween: (number: number) => count(number, "agent"),
   selfRegistered: (date: string) => `It registered itself on ${date}, and its name was not checked.`,
   loopback: "The answer goes to this computer, where any program could receive it.",
   redirectDiffers: (redirect: Html, client: Html) => html`The answer goes to ${redirect}, not to ${client}.`,
@@ -72,9 +64,7 @@ export const en = {
   refusedBefore: "You have refused this. You can still allow it, as long as no agent was told of it.",
   signedInAs: "Signed in as",
   notYou: "Not you?",
-  lastsUntil: "Lasts until",
-  takeBackTerm: "Take back",
-  canTakeBack: "in your account, at any time",
+  canTakeBack: "Take it back in your account at any time.",
   /** Above what the click does beside the boxes. */
   withAllow: "“Allow” also means:",
   timeLeft: (minutes: number) => `${count(minutes, "minute")} left to decide.`,
@@ -111,8 +101,10 @@ export const en = {
   tickHintElse: "You allow what you tick, and what is listed beneath it.",
   /** Beneath the buttons, as long as nothing is ticked. */
   tickFirst: "Tick what you allow.",
-  /** Before an object that limits a permission. */
-  onlyWithin: "Only within this limit:",
+  /** Before each field of an object that limits a permission. */
+  only: "only ",
+  /** Where an object could limit an amount, and none was asked. */
+  noAmountLimit: "No limit named for the amount.",
   limits: "Only for what you tick here",
   limitsHint: "Tick at least one of each kind.",
   /** After a value of which some characters are written by their codes. */
@@ -125,10 +117,21 @@ export const en = {
   quoted: (value: Html) => html`“${value}”`,
   yes: "yes",
   no: "no",
-  everything: "Everything above",
-  everythingAndAgents: (agents: number) => `Everything above, with ${count(agents, "agent")}`,
-  agentsFurther: (named: readonly Html[], others: number) =>
-    html`${listed(named, others === 0 ? [] : [count(others, named.length === 0 ? "agent" : "other agent")], "and")} may do what you tick, too, without asking you again.`,
+  everything: (counted: string) => `Tick all: ${counted}`,
+  /** What the box takes that takes all. */
+  boxes: {
+    permissions: (number: number) => count(number, "permission"),
+    limits: (number: number) => count(number, "limit"),
+    agents: (number: number) => count(number, "agent"),
+    extra: (number: number) => count(number, "extra permission"),
+  },
+  /** Beneath the agents that are named, and where `others` are counted. */
+  agentsFurther: (operator: Html, named: number, others: number) => {
+    const counted = count(others, named === 0 ? "agent" : "other agent");
+    const them =
+      named === 0 ? counted : `${named === 1 ? "it" : "them"}${others === 0 ? "" : ` and ${counted}`}`;
+    return html`${operator} lets ${them} do what you tick, without asking you again.`;
+  },
   refuse: "Refuse",
   allow: "Allow",
   signInTitle: "Sign in",
@@ -144,7 +147,7 @@ export const en = {
   lookAndDecide: "Look at it and decide",
   weekHeading: "The last seven days",
   weekTold: (acts: number, agents: number) =>
-    `Access in your name: ${count(acts, "time")}, for ${count(agents, "program")}.`,
+    `Access in your name: ${count(acts, "time")}, for ${count(agents, "agent")}.`,
   weekNone: "Access in your name: never.",
   weekRefused: (times: number) => `Refused: ${count(times, "time")}.`,
   weekCut: "Only the newest entries are counted.",
@@ -154,32 +157,32 @@ export const en = {
   inJob: "What you allow is for this job alone, which goes on already, and ends with it:",
   inJobElsewhere: "What you allow is for one job alone, and ends with it. The job is one of this server:",
   jobAsked: "The job, in its own words:",
-  jobOnly: ["Only for", "this job"] as Term,
   jobAgents: "Agents that may help",
-  jobAlone: ["With", "no other agent"] as Term,
+  jobAlone: "No other agent may help.",
+  jobLasts: (end: Html) => html`Only for this job, until ${end}.`,
   jobOwn: (what: string) => `For itself it asks only to: ${what}. The rest is for agents that help it.`,
-  jobPart: (what: Html) => html`May do only this, if you tick it above: ${what}.`,
+  jobPart: (what: Html) => html`May do only this, if ticked above: ${what}.`,
   jobPartAll: "May do all that you tick above.",
   jobPartNone: "May do nothing of what you tick above.",
   /** What rules that ask no user give it. */
   jobPartExtra: (what: Html) => html`<strong class="tag">Extra permission, with this tick:</strong> ${what}.`,
   jobUnasked: (what: Html) => html`It also gets: ${what}.`,
   jobGoesOn: (targets: Html) =>
-    html`in your account, at any time, <strong>but ${targets} may go on after that</strong>`,
-  jobTokens: (most: number): Term => ["Access", `at most ${count(most, "time")} in total`],
-  jobDepth: (most: number): Term => [
-    "Handed on",
-    most === 1 ? "to no other agent" : `through ${most} agents in a row at most`,
-  ],
+    html`Take it back in your account at any time, <strong>but ${targets} may go on after that</strong>.`,
+  /** What is counted are tokens; each may be used more than once. */
+  jobTokens: (most: number) => `All agents together: at most ${count(most, "access key")} to these services.`,
+  jobDepth: (most: number) =>
+    most === 1 ? "It may not be passed on." : `It may be passed on through at most ${most} agents in a row.`,
   jobWithout: (targets: Html) => html`Even without this job it may act at ${targets}`,
   jobBeside: "What it may do without this job, without asking you",
   jobBesideEnds:
     "The operator of this service set that up, and it does not end with the job. Ask them if you want it to end.",
   jobEnds: (when: Html) => html`Ends by itself: ${when}.`,
-  /** Beside a job, before what its end does not reach. */
-  alsoSeparate: "Stopping the job does not end:",
+  /** What the end of a job does not reach. */
+  mayBeside: (target: Html) => html`At ${target} it may, also without this job`,
   byOperator: (operator: Html) => html`Only ${operator} can end this.`,
-  inItsCard: "Take it back in its own card.",
+  keepsOwn: (agent: Html, targets: Html) =>
+    html`When the job ends, ${agent} keeps its own permission at ${targets}, below.`,
   stoppedHeading: "Just stopped",
   stopped: "It is over, and nothing more is given for it.",
   stillAccepted: (target: Html, until: Html) => html`${target} may accept what it has until ${until}.`,
@@ -187,7 +190,7 @@ export const en = {
   stopJobQuestion: "Stop this job now? All that was given for it ends at once, and nothing else.",
   stopJobYes: "Yes, stop it",
   allowedHeading: "Who may act for you",
-  nothingAllowed: "You allow nothing to any program at present.",
+  nothingAllowed: "You allow nothing to any agent at present.",
   /** How long, in minutes, a service may still take a token that it checks by itself. */
   takeBackHint: (minutes: number) =>
     `What you take back ends here at once, with everything that was given under it. A service that checks by itself may notice it up to ${count(minutes, "minute")} later.`,
@@ -197,6 +200,7 @@ export const en = {
     html`Gives nothing at present, because this is no longer offered here: ${targets}.`,
   untilTakenBack: "Lasts until you take it back.",
   lastUsed: (when: Html) => html`Last used: ${when}.`,
+  lastRefused: (when: Html) => html`Last refused: ${when}.`,
   noUse: "No use on record.",
   noUseSince: (date: string) => `No use on record since ${date}.`,
   goesOn: "Goes on while you are away",
@@ -204,22 +208,21 @@ export const en = {
     `Since ${since}, last used on ${used}, until ${until}.`,
   goesOnIdle: (date: string) => `Without use it ends on ${date}.`,
   reused: (date: string) =>
-    `On ${date} this program was signed out, because its access was used from two places: a copy of it may have been stolen. What you allowed it still stands. If you use the program, sign in there again; if not, take back what you allowed.`,
+    `On ${date} this agent was signed out, because its access was used from two places: a copy of it may have been stolen. What you allowed it still stands. If you use it, sign in there again; if not, take back what you allowed.`,
   renewedElsewhere:
-    "Two networks used the same access of this program within seconds. You may have changed networks, or a copy was stolen: if you do not know why, take back what you allowed.",
+    "Two networks used the same access of this agent within seconds. You may have changed networks, or a copy was stolen: if you do not know why, take back what you allowed.",
   mayActFurther: "These may act for you without asking",
   more: "Details",
   takeBack: "Take back",
   takeBackQuestion: "Take this back now? It ends at once.",
   takeBackYes: "Yes, take it back",
-  takeAllConfirm: "Yes, everything that I allowed to any program",
+  takeAllConfirm: "Yes, everything that I allowed to any agent",
   takeAll: "Take back everything and stop all jobs",
   /** Before what the operator alone ends. */
   takeAllLeaves: (operator: Html) => html`This leaves what only ${operator} can end:`,
-  takeAllHint:
-    "Takes back all permissions of all programs and agents, and stops all jobs. Open requests stay.",
+  takeAllHint: "Takes back all permissions of all agents, and stops all jobs. Open requests stay.",
   takeAllUnconfirmed:
-    "Tick “Yes, everything that I allowed to any program”, and then choose again. Nothing was taken back.",
+    "Tick “Yes, everything that I allowed to any agent”, and then choose again. Nothing was taken back.",
   moreAllowed: "More of what you allowed",
   firstAllowed: "What you allowed, from the start",
   doneHeading: "What was done in your name",
@@ -234,9 +237,9 @@ export const en = {
     rules: "The rules of this service do not permit it.",
     faulty: "Its request was not in order.",
   } satisfies Record<RefusedFor, string>,
-  refusals: (times: number) => `Wanted access in your name ${count(times, "time")}.`,
+  times: (times: number) => `${count(times, "time")}.`,
   nothingDone: "Nothing is on record.",
-  daysLegend: "Show certain days",
+  daysLegend: "Filter by date",
   firstDay: "First day",
   lastDay: "Last day",
   showDays: "Show",
@@ -283,7 +286,7 @@ export const en = {
     job_stopped_by_agent: "The agent itself ended a job.",
     renewed_elsewhere:
       "Used the same access from two networks within seconds. If you do not know why, take back what you allowed.",
-    ended: "What programs had for you was ended.",
+    ended: "What agents had for you was ended.",
     signed_in: "You signed in here.",
     signed_out: "You signed out here.",
   } satisfies Record<OwnEventKind, string>,

@@ -202,7 +202,7 @@ test("HTTP-D-55, PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded 
     shown,
   );
   assert.ok(
-    /spiffe:\/\/td\.example\/agents\/asking Allowed \d\d:\d\d UTC read your notes, at Notes \(notes\.example\) An administrator gave it permission in your name\./u.test(
+    /spiffe:\/\/td\.example\/agents\/asking Allowed \d\d:\d\d UTC read your notes · Notes \(notes\.example\) An administrator gave it permission in your name\./u.test(
       shown,
     ),
     shown,
@@ -214,9 +214,9 @@ test("HTTP-D-55, PAGE-D-15, PROD-2.6-4 a consent that an administrator recorded 
   const { reason, subject } = await last("consent.withdrawn");
   assert.deepEqual([reason, (subject as { sub: string }).sub], ["by_subject", "paula"]);
   const after = shownBy((await browser.get("/account")).text);
-  assert.ok(after.includes("You allow nothing to any program at present."), after);
+  assert.ok(after.includes("You allow nothing to any agent at present."), after);
   assert.ok(
-    /spiffe:\/\/td\.example\/agents\/asking Ended \d\d:\d\d UTC read your notes, at Notes \(notes\.example\) You took back its permission\./u.test(
+    /spiffe:\/\/td\.example\/agents\/asking Ended \d\d:\d\d UTC read your notes · Notes \(notes\.example\) You took back its permission\./u.test(
       after,
     ),
     after,
@@ -237,12 +237,12 @@ test("HTTP-D-59, PAGE-D-15, PAGE-D-31 what was done in the name of a user is sho
   const order = [
     // By agent, and of each the newest first.
     `${filing} Refused`,
-    `at Notes (notes.example) Wanted access in your name. The rules of this service do not permit it. Handed on: You Web app filing (td.example) Details`,
-    `read your notes; change your notes, at Desk (desk.example) Got access in your name. Handed on: You sorting (td.example) filing (td.example) Details`,
+    `Notes (notes.example) The rules of this service do not permit it. Web app passed this to filing (td.example). Details`,
+    `read your notes; change your notes · Desk (desk.example) sorting (td.example) passed this to filing (td.example). Details`,
     `${sorting} Access`,
-    `read your notes; change your notes, at Desk (desk.example) Got access in your name. Handed on: You Web app sorting (td.example) Details`,
+    `read your notes; change your notes · Desk (desk.example) Web app passed this to sorting (td.example). Details`,
     "Web app ID: web-app Access",
-    "at Notes (notes.example) Got access in your name.",
+    "read your notes; change your notes · Notes (notes.example) Allowed",
     "You gave it permission.",
     "Yourself Sign-in",
     "You signed in here.",
@@ -362,8 +362,8 @@ for (const zoneinfo of ["Mars/Olympus", "+01:00", "<b>", "A".repeat(65), 1, ["Eu
   });
 }
 
-const UNREAD = /Show certain days A day is not valid\. Write each day as in 2027-01-31/;
-const TURNED = /Show certain days The first day is after the last\. Choose an earlier first day/;
+const UNREAD = /Filter by date A day is not valid\. Write each day as in 2027-01-31/;
+const TURNED = /Filter by date The first day is after the last\. Choose an earlier first day/;
 for (const [days, want] of [
   ["from=tomorrow", UNREAD],
   ["to=2026-02-30", UNREAD],
@@ -416,7 +416,7 @@ test("HTTP-D-57, PAGE-D-15, REFRESH-D-7, REFRESH-D-15 a client that goes on whil
   });
   assert.equal(elsewhere.status, 400);
   const after = await shown();
-  assert.ok(after.includes(`On ${day(0)} this program was signed out`), after);
+  assert.ok(after.includes(`On ${day(0)} this agent was signed out`), after);
   assert.ok(!after.includes("Goes on while you are away"), after);
   assert.equal((await refresh(third)).status, 400);
 

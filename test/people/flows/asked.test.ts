@@ -159,7 +159,7 @@ test("HTTP-D-49, PAGE-D-25, RFC8693-4.1-5 the page names every actor between the
   const refused = await ask({ path: "agents/booking", target: "https://api.example", own });
   const next = await browser.get(linkIn(refused));
   const shown = shownBy(next.text);
-  assert.ok(shown.includes("Handed on: You planner (td.example) "), shown);
+  assert.ok(shown.includes("planner (td.example) passed this to "), shown);
   assert.ok(shown.includes(`by id ${PLANNER} ${workload("agents/booking")} `), shown);
   assert.match(shown, /At https:\/\/api\.example \(api\.example\) it asks to trips\.read trips\.book/);
   await browser.decide(next);
@@ -284,7 +284,7 @@ test("PAGE-D-15, PAGE-D-23 the account page shows what was asked, given and refu
   await browser.decide(page);
   const second = await browser.get(linkIn(await ask({ user: "tom", path: "agents/booking" })));
   await browser.decide(second, { decision: "refuse" });
-  const refused = "Wanted access in your name.";
+  const refused = "You have not allowed that.";
   // AUDIT-D-13: what was asked is told by what the user answered.
   await ask({ user: "tom", path: "agents/booking" });
   assert.ok(!shownBy((await browser.get("/account")).text).includes(refused));
@@ -296,7 +296,7 @@ test("PAGE-D-15, PAGE-D-23 the account page shows what was asked, given and refu
     `${PLANNER} Allowed`,
     "You gave it permission.",
     refused,
-    "read your trips; book trips for you, at the booking agent",
+    "read your trips; book trips for you · the booking agent",
   ]) {
     assert.ok(account.includes(part), `${part}: ${account}`);
   }
@@ -392,7 +392,7 @@ test("AUDIT-D-13 requests after a refusal are counted, and told by the event tha
   for (let round = 0; round < 3; round++) assert.equal(linkIn(await ask({ user })), link);
   assert.equal((await service.events()).length, before);
   const account = shownBy((await browser.get("/account")).text);
-  assert.ok(!account.includes("Wanted access in your name."), account);
+  assert.ok(!account.includes("You have not allowed that."), account);
   await browser.decide(await browser.get(link));
   assert.partialDeepStrictEqual(askedOf(await last("consent.recorded")), { count: 3 });
 });

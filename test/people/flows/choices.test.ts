@@ -186,7 +186,7 @@ test("PAGE-D-35, JOB-D-6 an agent that would take part has a box of its own, and
     const { browser, page } = await pageOf(await asking(job, { user }), user);
     assert.match(
       shownBy(page.text),
-      /Agents that may help .*booking May do all that you tick above\. .*crew\/kim May do only this, if you tick it above: write to the API, at API \(api\.example\)\. Everything above/,
+      /Agents that may help .*booking May do all that you tick above\. .*crew\/kim May do only this, if ticked above: write to the API, at API \(api\.example\)\. Tick all/,
     );
     await browser.decide(page, { all: "", scope: ["pay", `api.write ${API}`], agent });
     assert.deepEqual(await consentsOf(user), [
@@ -217,7 +217,7 @@ test("PAGE-D-35, JOB-D-5 what a rule gives in the job without asking is shown, s
   const { page } = await pageOf(await asking(job, { user: "dana" }), "dana");
   assert.match(
     shownBy(page.text),
-    /crew\/lou Extra permission, with this tick: delete all accounts, at Bank \(bank\.example\)\. Everything/,
+    /crew\/lou Extra permission, with this tick: delete all accounts, at Bank \(bank\.example\)\. Tick all/,
   );
 });
 
@@ -230,7 +230,7 @@ test("PAGE-D-35, JOB-D-5 the page says what the asking agent itself gets, where 
     shown,
     /“x” .* Only what you tick is allowed\. At API \(api\.example\) it asks to write to the API For agents that help it, at Ledger \(ledger\.example\) pay invoices /,
   );
-  assert.match(shown, /agents\/booking May do all that you tick above\. Everything above, with 1 agent/);
+  assert.match(shown, /agents\/booking May do all that you tick above\. Tick all: \d+ permissions?, 1 agent/);
   await browser.decide(page, { all: "1" });
   assert.deepEqual(await consentsOf("dora"), [
     `${BOOKING} ${API} api.write`,
@@ -246,11 +246,11 @@ test("PAGE-D-35, JOB-D-5 a page that says that no other agent may take part name
     return shownBy(page.text);
   };
   const alone = await shownOf({ agents: [CREW] });
-  assert.match(alone, /With no other agent/);
+  assert.match(alone, /No other agent may help/);
   assert.doesNotMatch(alone, /may do what you tick, too/);
   assert.match(
     await shownOf({}),
-    /crew\/\* \(td\.example\) may do what you tick, too, without asking you again\. .* These may act for you without asking spiffe:\/\/td\.example\/crew\/\*/,
+    /crew\/\* \(td\.example\) ID: spiffe:\S+ \S.* lets it do what you tick, without asking you again\. .* These may act for you without asking spiffe:\/\/td\.example\/crew\/\*/,
   );
 });
 
@@ -289,11 +289,11 @@ test("PAGE-D-35, RAR-D-9, PAGE-D-43 each target has limits of its own, and what 
   const shown = shownBy(page.text);
   assert.match(
     shown,
-    /Ledger .*? Only for what you tick here .*? up to 100; .*? Bank .*? Only for what you tick here .*? up to 100; /,
+    /Ledger .*? Only for what you tick here .*? up to 100, .*? Bank .*? Only for what you tick here .*? up to 100, /,
   );
   assert.match(
     shown,
-    /API \(api\.example\) it asks to write to the API Everything above “Allow” also means: crew\/\* \(td\.example\) may do what you tick, too, .* Lasts/,
+    /API \(api\.example\) it asks to write to the API Tick all: 3 permissions, 4 limits “Allow” also means: .*crew\/\* \(td\.example\) .* lets it do what you tick, .* Only for this job, until/,
   );
   const scope = ["pay", `pay ${BANK}`, `api.write ${API}`];
   const lacks = await browser.decide(page, { all: "", scope, detail: ["0"] });
@@ -329,7 +329,7 @@ test("PAGE-D-32, PAGE-D-35 a page tells one end, above the buttons: that of the 
   assert.deepEqual(ends, [notAfter]);
   assert.match(
     shownBy(page.text),
-    /Lasts until (today|tomorrow), \d\d:\d\d UTC \(in 2 h\) Take back in your account, at any time Only for this job Refuse Allow/,
+    /Only for this job, until (today|tomorrow), \d\d:\d\d UTC \(in 2 h\) \. Take it back in your account at any time\. Refuse Allow/,
   );
   assert.ok(page.text.indexOf("<time") < page.text.indexOf('name="decision"'));
 });

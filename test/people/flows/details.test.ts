@@ -128,13 +128,16 @@ test("RFC9396-3-1, RFC9396-3.1-2, RAR-D-9 the page shows every object with each 
   const [browser, verifier] = [browse(), verifierOf()];
   const page = await browser.review(asking(verifier, details), "alice");
   const shown = shownBy(page.text);
-  assert.match(shown, /Notebooks: under “\/team\/a”; called “Plan”; most up to 5; until January 15, 2027/);
+  assert.match(
+    shown,
+    /Notebooks: only under “\/team\/a”, only called “Plan”, only most up to 5, only until January 15, 2027/,
+  );
   // What the rule does not have is not offered.
   assert.doesNotMatch(shown, /\/home/);
   const german = await browser.get(locationOf(await browser.authorize(asking(verifier, details))), {
     "accept-language": "de",
   });
-  assert.match(shownBy(german.text), /Notizbücher: unter „\/team\/a“; called „Plan“/);
+  assert.match(shownBy(german.text), /Notizbücher: nur unter „\/team\/a“, nur called „Plan“/);
 });
 
 test("RFC9396-12-1, RAR-D-9 a value that plays the page is shown whole, as text in quotation marks with codes", async () => {
@@ -279,7 +282,12 @@ test("RAR-D-10 an agent's question is about these objects: another object is ano
   assert.notEqual(linkIn(first), linkIn(other));
   const browser = browse();
   const page = await browser.signIn(await browser.get(linkIn(first)), "dora");
-  assert.match(shownBy(page.text), /trip: city “Rome”/);
+  // RAR-D-9: an amount that could be limited and is not is told.
+  assert.match(shownBy(page.text), /trip: only city “Rome” No limit named for the amount\./);
+  const bounded = await ask(trip({ city: "Bern", most: "5", currency: "EUR" }));
+  const shown = shownBy((await browser.get(linkIn(bounded))).text);
+  assert.match(shown, /trip: only city “Bern”, only most up to EUR 5\.00/);
+  assert.doesNotMatch(shown, /No limit named/);
   const done = await browser.decide(page, { detail: "0" });
   assert.equal(done.status, 200, done.text);
   assert.deepEqual(of(await ask(trip({ city: "Rome" }))), [trip({ city: "Rome" })]);
@@ -296,7 +304,7 @@ test("DTR-D-2, DTR-D-13, RAR-D-10 an agent waits for objects, which are allowed 
   assert.doesNotMatch(account.text, /name="decision"/);
   const [, own = ""] = /href="([^"]*\/ask\?r=[^"]*)"/.exec(account.text) ?? [];
   const page = await browser.get(own);
-  assert.match(shownBy(page.text), /trip: city “Rome”/);
+  assert.match(shownBy(page.text), /trip: only city “Rome”/);
   const wider = await poll(service, waiting, { form: written(trip({ city: "Oslo" })) });
   assert.equal(outcome(wider), "invalid_request");
   assert.equal((await browser.decide(page, { detail: "0" })).status, 200);

@@ -105,10 +105,10 @@ test("JOB-D-4, JOB-D-5, JOB-D-6 an agent asks for a job, its user sees every bou
     "book trips for you",
     "At https://api.example (api.example) it asks to",
     "trips.book",
-    "Lasts until today",
+    "Only for this job, until today",
     `Agents that may help Bbooking (td.example) ID: ${BOOKING}`,
-    "Access at most 20 times in total",
-    "Handed on through 2 agents in a row at most",
+    "All agents together: at most 20 access keys to these services.",
+    "It may be passed on through at most 2 agents in a row.",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
   }
@@ -263,7 +263,7 @@ test("JOB-D-5 the page says that no other agent may take part, and what a rule g
     await asking({ title: "a", agents: [PLANNER] }, { user: "gus" }),
     "gus",
   );
-  assert.match(shownBy(alone.text), /With no other agent/);
+  assert.match(shownBy(alone.text), /No other agent may help/);
   const { page: open } = await pageOf(await asking({ title: "a" }, { user: "hal" }), "hal");
   assert.ok(!shownBy(open.text).includes("With no other agent"));
   const targets = ["booking-agent", "https://api.example"];
@@ -284,7 +284,7 @@ test("JOB-D-5, JOB-D-23 page, account and report say by which rules the agent go
   await browser.decide(page);
   assert.match(
     shownBy((await browser.get("/account")).text),
-    /Stopping the job does not end: [^:]*: trips\.read, at .*api\.example.*\. Only [^.]*\S* can end this\./,
+    /At .*api\.example.* it may, also without this job trips\.read Only [^.]*\S* can end this\./,
   );
   const { id } = (await last("job.approved")).job as { id: string };
   const ended = await end(id);
@@ -590,7 +590,7 @@ test("JOB-D-6, JOB-D-21, JOB-D-27, PAGE-D-34 what was given for a job stands in 
     1,
   );
   const shown = shownBy((await browser.get("/account")).text);
-  assert.match(shown, /You allow nothing to any program/);
+  assert.match(shown, /You allow nothing to any agent/);
   assert.match(
     shown,
     /“Trip planner”.* It is over, and nothing more is given for it\. the booking agent may accept what it has until (today|tomorrow), \d\d:\d\d UTC ?\./,

@@ -148,14 +148,14 @@ test("PAGE-D-25 the page says which agent asks, who works for whom, at what, unt
     "asks to act for you ID: spiffe://td.example/agents/booking",
     "Example Corporation says: Books what you chose. ",
     "Who answers for it Travel desk, travel@example.com",
-    "Handed on: You planner (td.example) of-a-long-name-0123456789 (partner.example) (according to as.partner.example) Booking agent ",
+    "planner (td.example) passed this to of-a-long-name-0123456789 (partner.example) (according to as.partner.example), then to Booking agent. ",
     "Who works for whom, by id spiffe://td.example/agents/planner spiffe://partner.example/teams/research/agents/of-a-long-name-0123456789 (according to as.partner.example) Booking agent (spiffe://td.example/agents/booking)",
     "Signed in as alice@company.example (Alice Example) Not you?",
     "At Trips (api.example) it asks to",
     "book trips for you, which your company pays",
-    "Lasts until February 19, 2027 Take back in your account, at any time ",
+    "Lasts until February 19, 2027 . Take it back in your account at any time. ",
     "Only what you tick is allowed.",
-    "“Allow” also means: sorting (td.example) may do what you tick, too, without asking you again.",
+    "“Allow” also means: S sorting (td.example) ID: spiffe://td.example/agents/sorting Example Corporation lets it do what you tick, without asking you again.",
     "These may act for you without asking spiffe://td.example/agents/sorting",
   ]) {
     assert.ok(shown.includes(part), `${part}: ${shown}`);
@@ -174,7 +174,7 @@ test("PAGE-D-7, PAGE-D-25 names of agents cannot change the page around them", (
     before: ASK.before.map(({ toldBy }) => defined({ id: hostile, toldBy: toldBy && { id: hostile } })),
     user: { id: hostile, name: `${hostile}x` },
     at: ASK.at.map((one) => ({ ...one, target: { title: hostile, host: hostile } })),
-    agents: [{ id: hostile }],
+    agents: [{ id: `spiffe://${hostile}` }],
   };
   const document = english(askPage(view));
   assert.deepEqual(shapeOf(parseMarkup(document)), shapeOf(usual));
@@ -392,25 +392,29 @@ const toldIn = (fields: Omit<Detail, "type">): readonly string[] =>
   });
 
 const amounts = [
-  [{ most: "500", currency: "EUR" }, "Payments: up to EUR 500.00", "Zahlungen: bis 500,00 EUR"],
-  [{ most: "12000.5", currency: "JPY" }, "Payments: up to JPY 12,000.5", "Zahlungen: bis 12.000,5 JPY"],
+  [{ most: "500", currency: "EUR" }, "Payments: only up to EUR 500.00", "Zahlungen: nur bis 500,00 EUR"],
+  [
+    { most: "12000.5", currency: "JPY" },
+    "Payments: only up to JPY 12,000.5",
+    "Zahlungen: nur bis 12.000,5 JPY",
+  ],
   [
     { most: "0.123456789012345678", currency: "EUR" },
-    "Payments: up to EUR 0.123456789012345678",
-    "Zahlungen: bis 0,123456789012345678 EUR",
+    "Payments: only up to EUR 0.123456789012345678",
+    "Zahlungen: nur bis 0,123456789012345678 EUR",
   ],
   [
     { least: "5", currency: "EUR" },
-    "Payments: least at least EUR 5.00",
-    "Zahlungen: least mindestens 5,00 EUR",
+    "Payments: only least at least EUR 5.00",
+    "Zahlungen: nur least mindestens 5,00 EUR",
   ],
-  [{ nights: 1200 }, "Payments: nights up to 1,200", "Zahlungen: nights bis 1.200"],
+  [{ nights: 1200 }, "Payments: only nights up to 1,200", "Zahlungen: nur nights bis 1.200"],
   [
     { most: "5", currency: "EUR, approved" },
-    "Payments: up to 5 “EUR, approved”",
-    "Zahlungen: bis 5 „EUR, approved“",
+    "Payments: only up to 5 “EUR, approved”",
+    "Zahlungen: nur bis 5 „EUR, approved“",
   ],
-  [{ currency: "EUR" }, "Payments: currency “EUR”", "Zahlungen: currency „EUR“"],
+  [{ currency: "EUR" }, "Payments: only currency “EUR”", "Zahlungen: nur currency „EUR“"],
 ] as const;
 for (const [fields, ...want] of amounts) {
   test(`RAR-D-9 ${JSON.stringify(fields)} is told as people write it in each language, with every digit, and a unit that is no currency as the asker's word`, () =>
@@ -436,10 +440,7 @@ test("RAR-D-9, PAGE-D-10 the only object of a type stands in the box of the perm
     /<input type="hidden" name="detail" value="0">/,
   );
   const shown = legendsOf("ask-bounded").replace(/\s/g, " ");
-  assert.match(
-    shown,
-    /which your company pays Only within this limit: Payments: in total up to EUR 500\.00; to “TAP/,
-  );
+  assert.match(shown, /which your company pays Payments: only up to EUR 500\.00, only to “TAP/);
   assert.match(shown, /“Rome\\u\{202e\}\\u\{201d\} <b>x<\/b>” \(contains unusual characters\)/);
 });
 
@@ -449,7 +450,7 @@ test("RAR-D-9 an object that limits several permissions, or none that is shown, 
   for (const governs of [["trips.read", "trips.book"], [], ["trips.other"]]) {
     const at = [{ ...own, limits: [{ box: "0", type: "budget", governs, detail }] }];
     const shown = shownBy(english(askPage({ ...ASK, at })));
-    assert.match(shown, /which your company pays Only within this limit: Budget Everything above /);
+    assert.match(shown, /which your company pays Budget Tick all: 2 permissions /);
   }
 });
 
@@ -469,13 +470,23 @@ test("PAGE-D-6, PAGE-D-45 agents that may act further are named in plain sight, 
       .exec(writtenIn(LANGUAGES[language] ?? assert.fail(), askPage({ ...ASK, agents })))?.[0]
       .replaceAll(/<[^>]*>/g, "") ?? "";
   const of = (...titles: string[]) => titles.map((title) => named(`id-${title}`, title));
-  const last = "may do what you tick, too, without asking you again.";
-  assert.equal(told(of("Crew")), `Crew ${last}`);
-  assert.equal(told(of("A", "B", "C", "D")), `A, B, C and 1 other agent ${last}`);
-  assert.equal(told(of("A", "B"), 1), "A und B dürfen auch tun, was Sie ankreuzen, ohne Rückfrage.");
+  const lets = (them: string) =>
+    `Example Corporation lets ${them} do what you tick, without asking you again.`;
+  assert.equal(told(of("Crew")), `CCrewID: id-Crew${lets("it")}`);
+  assert.equal(
+    told(of("A", "B", "C", "D")),
+    `AAID: id-ABBID: id-BCCID: id-C${lets("them and 1 other agent")}`,
+  );
+  assert.equal(
+    told(of("A", "B"), 1),
+    "AAID: id-ABBID: id-BExample Corporation lässt sie ohne Rückfrage tun, was Sie ankreuzen.",
+  );
   const long = { id: `spiffe://${"td.".repeat(80)}example/agent` };
-  assert.equal(told([long, long]), `2 agents ${last}`);
-  assert.equal(told([{ id: "spiffe://td.example/crew/*" }]), `crew/* (td.example) ${last}`);
+  assert.equal(told([long, long]), lets("2 agents"));
+  assert.equal(
+    told([{ id: "spiffe://td.example/crew/*" }]),
+    `Ccrew/* (td.example)ID: spiffe://td.example/crew/*${lets("it")}`,
+  );
 });
 
 test("JOB-D-16, PAGE-D-27, PAGE-D-35 all that the click brings without a tick stands in one box beneath the boxes to tick, each in a sentence, before the bounds of the job", () => {
@@ -486,7 +497,7 @@ test("JOB-D-16, PAGE-D-27, PAGE-D-35 all that the click brings without a tick st
   );
   assert.match(
     shown,
-    /Everything above, with 1 agent “Allow” also means: It also gets: read the weather, at Weather \(weather\.example\)\. Lasts until today, 03:05 \(in 2 h 5 min\) Take back in your account, at any time, but Trips \(api\.example\) may go on after that Only for this job Access at most 50 times in total Handed on through 3 agents in a row at most Even without this job it may act at Notes \(notes\.example\), Archive \(archive\.example\) .* Refuse Allow/,
+    /Tick all: 4 permissions, 1 agent, 1 extra permission “Allow” also means: It also gets: read the weather, at Weather \(weather\.example\)\. Only for this job, until today, 03:05 \(in 2 h 5 min\) \. Take it back in your account at any time, but Trips \(api\.example\) may go on after that\. All agents together: at most 50 access keys to these services\. It may be passed on through at most 3 agents in a row\. Even without this job it may act at Notes \(notes\.example\), Archive \(archive\.example\) .* Refuse Allow/,
   );
 });
 
@@ -495,11 +506,11 @@ test("PAGE-D-35 the share of an agent says by which tick it gets it, and what it
   assert.match(shown, /booking May do all that you tick above\. /);
   assert.match(
     shown,
-    /sorting May do only this, if you tick it above: read your trips, at Trips \(api\.example\)\. TD/,
+    /sorting May do only this, if ticked above: read your trips, at Trips \(api\.example\)\. TD/,
   );
   assert.match(
     shown,
-    /desk Extra permission, with this tick: read your notes, at Notes \(notes\.example\)\. Everything/,
+    /desk Extra permission, with this tick: read your notes, at Notes \(notes\.example\)\. Tick all/,
   );
   assert.match(
     legendsOf("consent-bounded").replaceAll(/\s+/g, " "),
@@ -589,16 +600,17 @@ test("PAGE-D-36 what one agent has, jobs too, stands in one card, with those tha
 });
 
 test("JOB-D-23, PAGE-D-36 the card of a job says where its agents may act beside it, and says nothing where they may not", () => {
-  const told = /Stopping the job does not end: (.*?) Stop this job/;
-  assert.equal(
-    told.exec(legendsOf("account-story").replaceAll(/\s+/g, " "))?.[1],
-    "Planner: read the weather where you are, at Weather (weather.example). Only Example Corporation can end this. Booking agent: Trips (api.example). Take it back in its own card.",
+  const shown = legendsOf("account-story").replaceAll(/\s+/g, " ");
+  assert.match(
+    shown,
+    /At Weather \(weather\.example\) it may, also without this job read the weather where you are Only Example Corporation can end this\. Agents that may help .* When the job ends, Booking agent keeps its own permission at Trips \(api\.example\), below\. Stop this job/,
   );
+  assert.match(shown, /BA Booking agent ID: spiffe:\S+ Last refused: today, 09:27 ?\./);
   const left = /can end: Planner: Weather \(weather\.example\)\./;
   assert.match(legendsOf("account-story"), left);
   const jobs = ACCOUNT.jobs.map((job) => ({ ...job, beside: [] }));
   const without = shownBy(english(accountPage({ ...ACCOUNT, jobs, allowed: [] })));
-  assert.doesNotMatch(without, /Stopping the job does not end|can end/);
+  assert.doesNotMatch(without, /When the job ends|can end/);
 });
 
 test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a single one is told as it is; what is alike is one line with its times", () => {
@@ -616,7 +628,7 @@ test("PAGE-D-36 refusals of one agent on a day are one line that opens, and a si
     );
   assert.match(
     told([at(9, "refused"), at(8, "acted"), at(7, "refused")]),
-    /^Refused 07:00 – 09:00 Wanted access in your name 2 times\. You have not allowed that\. Details Refused 09:00 , 07:00 Wanted .* Access 08:00 Got/,
+    /^Refused 07:00 – 09:00 2 times\. You have not allowed that\. Details Refused 09:00 , 07:00 Wanted .* Access 08:00 Got/,
   );
   assert.match(
     told([at(8, "acted"), at(7, "refused")]),
@@ -696,8 +708,8 @@ test("PAGE-D-35 at a target of which the one that asks gets nothing, the permiss
 test("PAGE-D-35 the box that takes all says that it takes the further agents too", () => {
   const wordsOf = (name: string): string | undefined =>
     /<label class="every">.*?<span>(.*?)<\/span>/.exec(english(SAMPLES[name] ?? assert.fail()))?.[1];
-  assert.equal(wordsOf("ask-job-three"), "Everything above, with 3 agents");
-  assert.equal(wordsOf("ask"), "Everything above");
+  assert.equal(wordsOf("ask-job-three"), "Tick all: 3 permissions, 3 agents, 1 extra permission");
+  assert.equal(wordsOf("ask"), "Tick all: 2 permissions");
 });
 
 test("DTR-D-13, PAGE-D-32 a question on the account page says what it asks, until when the answer would last, and leads to its own page", () => {
@@ -763,8 +775,10 @@ test("PAGE-D-37 an agent has the same disc where it asks, where it would take pa
 test("PAGE-D-17 a small number of accesses is spelled out in German, in the singular and the plural", () => {
   const [, german = assert.fail()] = LANGUAGES;
   assert.deepEqual(
-    [1, 3, 20].map((most) => german.jobTokens(most)[1]),
-    ["insgesamt höchstens einmal", "insgesamt höchstens dreimal", "insgesamt höchstens 20-mal"],
+    [1, 3, 20].map((most) => german.jobTokens(most)),
+    ["ein", "drei", "20"].map(
+      (most) => `Alle Agenten zusammen: höchstens ${most} Zugangsschlüssel zu diesen Diensten.`,
+    ),
   );
 });
 
@@ -878,9 +892,12 @@ for (const scheme of ["light", "dark"] as const) {
 }
 
 test("PAGE-D-17, JOB-D-5 how many agents may act one for another is told in both languages, for one too", () => {
-  const told = LANGUAGES.map((texts) => [1, 2].map((most) => texts.jobDepth(most).join(" ")));
+  const told = LANGUAGES.map((texts) => [1, 2].map((most) => texts.jobDepth(most)));
   assert.deepEqual(told, [
-    ["Handed on to no other agent", "Handed on through 2 agents in a row at most"],
-    ["Weitergabe an keinen anderen Agenten", "Weitergabe über höchstens zwei Agenten hintereinander"],
+    ["It may not be passed on.", "It may be passed on through at most 2 agents in a row."],
+    [
+      "Er darf nicht weitergegeben werden.",
+      "Er darf über höchstens zwei Agenten hintereinander weitergegeben werden.",
+    ],
   ]);
 });
