@@ -669,6 +669,7 @@ const filterLines: readonly (readonly [option: string, value: string, rest: stri
     ["client", "crew", [], [2]],
     ["target", API, [], [2, 3]],
     ["job", "job_crew", [], [2]],
+    ["transaction", "txn_crew", [], [2]],
     ["rule", "crew-rule", [], [2]],
     ["outcome", "deny", [], [1, 3]],
     ["type", "token_exchange.delegation", [], [2]],
@@ -690,7 +691,12 @@ for (const [option, value, rest, numbers] of filterLines) {
       { ...DENIED, request },
       issued("a", [], {
         client: { client_id: "crew", auth_method: "client_secret_basic" },
-        subject: { ...party("alice", IDP), kind: "user" },
+        subject: {
+          iss: IDP,
+          sub: "alice",
+          token: { type: "jwt", fingerprint: "f", txn: "txn_crew" },
+          kind: "user",
+        },
         chain: [{ iss: ISSUER, sub: PLANNER }],
         policy: { digest: "sha256:0", rule_id: "crew-rule" },
         job: { id: "job_crew" },

@@ -98,5 +98,5 @@ test("the trail is read back by so many events, and the time of the oldest is to
 
 test("a format that there is not is refused before the store is opened", async () => {
   const command = await parseCommand(["tokens", "disabled", "--format", "xml"]);
-  assert.deepEqual(command.ok ? "" : command.error, "--format is not one of text, ndjson, csv");
+  assert.deepEqual(command.ok ? "" : command.error, "--format is not one of text, ndjson, csv, ocsf");
 });
