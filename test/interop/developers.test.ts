@@ -555,6 +555,8 @@ test("each program of the page is one of these", () => {
     "booking.ts",
     "dpop.py",
     "dpop.ts",
+    "gateway.ts",
+    "inner.py",
     "job.py",
     "job.ts",
     "ledger.py",

@@ -140,7 +140,7 @@ export const de: Texts = {
   inJob: "Was Sie erlauben, gilt nur für diesen Auftrag, der schon läuft, und endet mit ihm:",
   inJobElsewhere:
     "Was Sie erlauben, gilt nur für einen Auftrag und endet mit ihm. Es ist einer dieses Servers:",
-  jobAsked: "Der Auftrag, mit eigenen Worten:",
+  jobAsked: "Der Auftrag, in den Worten des Agenten:",
   jobAgents: "Agenten, die helfen können",
   jobAlone: "Kein anderer Agent darf helfen.",
   jobLasts: (end) => html`Nur für diesen Auftrag, bis ${end}.`,

@@ -156,7 +156,7 @@ export const en = {
   jobInProgress: (words: Html) => html`Job “${words}”`,
   inJob: "What you allow is for this job alone, which goes on already, and ends with it:",
   inJobElsewhere: "What you allow is for one job alone, and ends with it. The job is one of this server:",
-  jobAsked: "The job, in its own words:",
+  jobAsked: "The job, in the words of the agent:",
   jobAgents: "Agents that may help",
   jobAlone: "No other agent may help.",
   jobLasts: (end: Html) => html`Only for this job, until ${end}.`,
