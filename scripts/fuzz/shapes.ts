@@ -1,5 +1,6 @@
 /** A valid request for each endpoint and each way to ask there, made anew each time. */
 import { randomUUID } from "node:crypto";
+import { decodeJwt } from "jose";
 import { basic } from "../../scripts/http-client.ts";
 import { DEFERRED } from "../../src/spec/deferred-token-response.ts";
 import type { Prover } from "../../test/support/dpop.ts";
@@ -223,6 +224,11 @@ export function shapesOf(
         ...query({ client: "desk", limit: "2", from: "2026-01-01T00:00:00Z" }),
       ]),
     "/audit/checkpoints": () => get("/audit/checkpoints", [...managing(), ...query({ limit: "2" })]),
+    "/audit/receipts/JTI": () => get(`/audit/receipts/${decodeJwt(kept().plain).jti}`, managing()),
+    "/audit/logs": () => get("/audit/logs", heads({ accept: "application/json" })),
+    "/audit/logs/LOG": () => get("/audit/logs/test", managing()),
+    "/audit/consistency/LOG": () =>
+      get("/audit/consistency/test", [...managing(), ...query({ from: "1", to: "2" })]),
     "POST /register": () => post("/register", JSON_TYPE, { body: METADATA }),
     "POST /register with a statement": () => {
       const software_statement = token(corp, { iss: CORP, software_id: "job" }, { typ: "JWT" });

@@ -42,7 +42,7 @@ const PLATFORM: Plugin = {
       (whole, all?: string, star?: string, members?: string, _quote?: string, from = "") => {
         if (!isBuiltin(from)) return whole;
         const loaded = `process.getBuiltinModule("${from}")`;
-        const some = members?.replaceAll(/\btype \w+,? ?/g, "").replaceAll(" as ", ": ");
+        const some = members?.replaceAll(/\btype \w+(?: as \w+)?,? ?/g, "").replaceAll(" as ", ": ");
         return [all, star, some].map((name) => (name ? `const ${name} = ${loaded};` : "")).join(" ");
       },
     ),

@@ -59,7 +59,7 @@ export async function answerTokenRequest(
     const { order, options } = found.value;
     const issued = await issue(ports, request, order, options, people);
     if (issued.ok) {
-      for (const option of options) await option.issued?.(order, issued.value);
+      for (const option of options) if (option.issued) await option.issued(order, issued.value);
       return issued;
     }
     if (!RACED.includes(issued.error.failure.reason) || reads === READS_MAX) return issued;

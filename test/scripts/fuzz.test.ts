@@ -30,7 +30,7 @@ const foundBy = async (
 test("changed requests and documents give no fault, no 5xx and no token, within the process and by TLS", async () => {
   const wire = await openWire(corpus);
   const { findings, endpoints, kinds, inputs } = await fuzz(corpus, {
-    ...{ seed: 1, inputs: 800 },
+    ...{ seed: 2, inputs: 800 },
     wire: { send: wire.send, every: 30 },
   });
   await wire.close();

@@ -149,7 +149,7 @@ const wrongs: [what: string, (site: Site) => Promise<unknown>, says: RegExp][] =
   [
     "every right is missing: each is named, with the statement that gives it",
     ({ sql, role }) => sql`revoke all on all tables in schema mandate from ${sql(role)}`,
-    /^"Serves \S+" lacks rights, which the owner gives: grant .* on checkpoint to .*; grant select on migration to .*; grant .* on token to "Serves \S+"$/,
+    /^"Serves \S+" lacks rights, which the owner gives: grant .* on checkpoint to .*; grant select on migration to .*; grant .* on tree_hash to "Serves \S+"$/,
   ],
   [
     "the schema may not be used: told with the path",
