@@ -18,6 +18,10 @@ const OPTIONS = {
     words: /dpop|jkt|confirmation|\bcnf\b|x5t|boundTo/i,
     own: /binding|prove-keys|rfc(?:9449|8705|7800|7638)/,
   },
+  claims: {
+    words: /\b(?:Subject|Wanted)Claims\b|ClaimsWord|ClaimDemands|subject_claims|claimsFrom|policy\.claims/,
+    own: /claims/,
+  },
   platforms: { words: /platform/i, own: /platform|workload-grant|config\/workloads/ },
   refresh: { words: /refresh_?token|\brefresh\b|famil(?:y|ies)/i, own: /refresh|families/ },
   deferral: { words: /deferr?al|deferred|\bdefer\b/i, own: /defer|poll/ },

@@ -2,6 +2,7 @@
 
 import type { Span } from "./audit/query.ts";
 import type { Consent, Origin } from "./policy/access.ts";
+import type { ClaimsWord } from "./policy/claims.ts";
 import type { LivingTokens } from "./policy/closure.ts";
 import type { EndingKey } from "./policy/endings.ts";
 import type { Job } from "./policy/jobs.ts";
@@ -25,6 +26,8 @@ export interface Facts {
   token(jti: string): Awaitable<TokenFacts | undefined>;
   /** The consents of this subject for this actor that are neither withdrawn nor expired. */
   consents(origin: Origin, actor: string, nowSeconds: number): Awaitable<readonly Consent[]>;
+  /** PCL-D-7: what the issuer of the subject said of it last, apart from the tokens that clients bring. */
+  claims(origin: Origin): Awaitable<ClaimsWord | undefined>;
 }
 
 /** Finds the tokens that an ending reaches, in stretches of bounded size. */

@@ -6,6 +6,7 @@
 import type { AuditEvent } from "./audit/event.ts";
 import type { AuditPosition, EventFilter, Listing } from "./audit/query.ts";
 import type { AccessRequest, Consent, Origin } from "./policy/access.ts";
+import type { ClaimsWord, SubjectClaims } from "./policy/claims.ts";
 import type { Ending, EndingKey, SubjectEmail } from "./policy/endings.ts";
 import type { Job, ProposedJob } from "./policy/jobs.ts";
 import type { SecretDigest } from "./settings/settings.ts";
@@ -39,6 +40,8 @@ export type TokenRecord = {
   jobId?: string;
   jobIssuer?: string;
   jobEndsAtSeconds?: number;
+  /** PCL-D-7: what its issuer said of the subject, where rules demand something of that. */
+  claims?: SubjectClaims;
   /** The key that the token is bound to. */
   confirmation?: Confirmation;
   issuedAtSeconds: number;
@@ -58,6 +61,9 @@ export type TokenFacts = {
   /** The first ending that reaches it or an ancestor, by the event that recorded it. */
   ended?: { eventId: string; atMs: number };
 };
+
+/** PCL-D-8: what the issuer of a user said of them last; `expiresAtSeconds` is when they have nothing here. */
+export type SubjectWord = ClaimsWord & { origin: Origin; expiresAtSeconds: number };
 
 /** A condition that has to hold at the moment of writing, or nothing is written. */
 export type Guard =
@@ -253,6 +259,8 @@ export type Entry = {
   recheck?: Recheck;
   /** The address that the issuer of the subject named for them, if this is their latest token. */
   email?: SubjectEmail;
+  /** PCL-D-8: what the issuer of a user says of them from now on. */
+  claims?: SubjectWord;
   /** Withdrawing a consent and removing a client end the tokens under them without it. */
   ending?: Ending;
   lift?: Ending;

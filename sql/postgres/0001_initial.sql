@@ -172,8 +172,8 @@ create table class_ceiling (
 
 -- What was issued; rows are never changed. "ending_keys" are the keys of the token and of those behind it, each with the
 -- time since which what it names exists, as one JSON object. "confirmation" is the key that the token is bound to: the
--- member of its `cnf`, as JSON. "details" limit it (RFC 9396), as JSON. A job of another server comes with its issuer and
--- its end.
+-- member of its `cnf`, as JSON. "details" limit it (RFC 9396), as JSON, and so do the "claims" of its subject. A job of
+-- another server comes with its issuer and its end.
 create table token (
   jti text collate "C" primary key,
   client_id text not null,
@@ -192,6 +192,7 @@ create table token (
   job_id text,
   job_iss text,
   job_ends_at bigint,
+  claims text,
   confirmation text,
   issued_at bigint not null,
   expires_at bigint not null,
@@ -417,6 +418,21 @@ create table subject_email (
 
 create index subject_email_by_email on subject_email (email, origin_sub);
 create index subject_email_by_expiry on subject_email (expires_at);
+
+-- What the issuer of a user said of them last, as far as rules demand something of it: by claim the values that rules name,
+-- as JSON. "true_at" is when that was; "stale" that the issuer has said since that it changed. "expires_at" is when the user
+-- has nothing here.
+create table subject_claims (
+  origin_iss text collate "C" not null,
+  origin_sub text collate "C" not null,
+  true_at bigint not null,
+  stale bigint,
+  said text not null,
+  expires_at bigint not null,
+  primary key (origin_iss, origin_sub)
+);
+
+create index subject_claims_by_expiry on subject_claims (expires_at);
 
 -- Jobs: pieces of work that are approved, bounded and ended as one. A row is never changed but for "issued", which counts
 -- the tokens of a job that has a bound for them and is null for others. "asked" is the digest of what was asked for. Of the

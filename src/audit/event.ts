@@ -183,6 +183,8 @@ export type SubjectFacts = {
   acr?: string;
   aud?: readonly string[];
   chain?: Chain;
+  /** PCL-D-7: by claim, digests of the values that rules name, or why there are none; when they were true, and until when. */
+  claims?: { at: number; until: number; said: Readonly<Record<string, readonly string[] | string>> };
   cnf?: BoundTo | null;
   details?: readonly Detail[];
   exp?: number;

@@ -130,6 +130,8 @@ export const TOKEN_REASONS = {
   token_workload_changed: "the workload that the token was issued to no longer belongs to the client",
   token_rule_gone: "the rule under which the token was issued is gone",
   token_rule_narrowed: "the rule under which the token was issued no longer covers it",
+  token_claims_changed:
+    "what the issuer says of the subject by now no longer meets the rule under which the token was issued",
   token_target_gone: "the target of the token is gone",
   token_target_narrowed:
     "the target of the token no longer has one of its scopes, or demands another binding",

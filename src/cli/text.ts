@@ -99,6 +99,7 @@ const ENDED = {
   token: "the token {jti} and its descendants",
   subject: "every token about the subject {sub} of {iss}",
   foreign_token: "what came of the token {jti} of {iss}",
+  claims: "what rests on claims of the subject {sub} of {iss} that no longer meet its rule",
   sign_in: "the user's sign-in {sid} at {iss}, and what was issued for it",
   actor: "every token with {spiffeId} among its actors",
   client: "every token of the client {clientId}",

@@ -212,6 +212,14 @@ export const IssuerFile = v.strictObject({
     v.optional(v.record(text, WorkloadsFile), {}),
     "Its workloads by registration, whose name is part of their names here: platform://NAME/SUB.",
   ),
+  claimsFrom: list(
+    v.picklist(["token", "sign_in", "userinfo"]),
+    "What says which groups and other claims its users have, for rules with `subjects.claims`: token (its subject tokens and grants), sign_in (the ID tokens of signIn) or userinfo (its userinfo endpoint, asked at a sign-in and when it is asked again); nothing by default.",
+  ),
+  claimsMaxSeconds: setting(
+    v.optional(whole(60, 24 * 3600), 900),
+    "For how many seconds that counts, from when it was true; 900 by default. Nothing that rests on it lasts longer.",
+  ),
   signals: maybe(
     SignalSourceFile,
     "Present: its security events about its own subjects are taken at /signals/NAME.",

@@ -86,6 +86,10 @@ export const describeDetails = (
     return Object.fromEntries(shown) as Detail;
   });
 
+/** PCL-D-7: how the trail names a value of a claim, which an auditor who knows the values recognizes. */
+export const claimDigest = ({ ofName }: Pick<Ports["hash"], "ofName">, text: string): string =>
+  ofName(JSON.stringify(["claim", text])).slice(0, 22);
+
 /** PROD-6.1-2: the event has the whole incoming chain, also where the issued token will show none of it. */
 export function describeSubject(
   issuer: string,

@@ -10,7 +10,7 @@ import type { Entry, Guard, TokenRecord } from "../records.ts";
 import { sparse } from "../result.ts";
 import { isJsonObject, type Json, type JsonObject } from "../spec/rfc8259.ts";
 import type { Detail } from "../spec/rfc9396.ts";
-import { describeClient, describeDetails, describeRequest } from "./audit-fields.ts";
+import { claimDigest, describeClient, describeDetails, describeRequest } from "./audit-fields.ts";
 import type { Decided } from "./build-token.ts";
 import type { Part, TokenOption } from "./options/option.ts";
 import { concerned, endableOf, joined } from "./options.ts";
@@ -101,7 +101,7 @@ function rowOf(
     consentId: consent?.id,
     ...part.row,
   });
-  const issued = sparse<Endable>({ ...row, ...endableOf(options, order), actorJti, kid });
+  const issued = sparse<Endable>({ ...row, ...endableOf(options, order), ...part.ends, actorJti, kid });
   return { ...row, endingKeys: endingKeys(hash.ofName, issued, root) };
 }
 
@@ -230,5 +230,5 @@ export function withFacts(
 ): AuditEvent {
   const { issuer, details: types } = settings().policy;
   const describe = (details: readonly Detail[]) => describeDetails(hash, types, details);
-  return { ...event, facts: factsOf(asked, event, issuer, describe) };
+  return { ...event, facts: factsOf(asked, event, issuer, describe, (text) => claimDigest(hash, text)) };
 }

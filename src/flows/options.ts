@@ -5,10 +5,11 @@
 import type { PolicyDecision } from "../policy/decision.ts";
 import type { Endable } from "../policy/endings.ts";
 import type { BasePorts, KeyProofPorts, Ports } from "../ports.ts";
-import { ok, type Result } from "../result.ts";
+import { type Awaitable, ok, type Result, whenReady } from "../result.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Form } from "../spec/rfc6749.ts";
 import type { Decided, MoreClaims } from "./build-token.ts";
+import { claimsOption } from "./options/claims.ts";
 import { detailsOption } from "./options/details.ts";
 import { jobsOption } from "./options/jobs.ts";
 import { keysOption } from "./options/keys.ts";
@@ -50,6 +51,11 @@ const ROWS: readonly Row[] = [
       (mandate_job ?? mandate_job_request ?? job ?? access.job) !== undefined,
   },
   { option: detailsOption, concerns: (_order, _form, { policy }) => policy.details.size > 0 },
+  {
+    option: claimsOption,
+    concerns: ({ access: { subject } }, _form, { policy }) =>
+      subject !== undefined && policy.claims.has(subject.origin.iss),
+  },
   { option: refreshOption, concerns: ({ user }) => user !== undefined },
   { option: deferralOption, concerns: ({ resumes }) => resumes !== undefined },
 ];
@@ -77,6 +83,17 @@ export const concerned = (
 ): readonly TokenOption[] =>
   ROWS.filter(({ concerns }) => concerns(order, form, settings)).map(({ option }) => option);
 
+/** The order with what is true of these by now. */
+export const upToNow = (
+  ports: Pick<Ports, "settings" | "facts">,
+  options: readonly TokenOption[],
+  order: Order,
+): Awaitable<Order> =>
+  options.reduce<Awaitable<Order>>(
+    (known, { renew }) => (renew ? whenReady(known, (one) => renew(ports, one)) : known),
+    order,
+  );
+
 /** What these options say in the token. */
 export const claimsOf = (
   ports: Pick<Ports, "settings" | "hash">,
@@ -100,6 +117,7 @@ export function partOf(
   const parts = options.map(({ grant }) => grant?.(ports, order, decided, nowSeconds) ?? {});
   return {
     row: joined(parts.map(({ row }) => row)),
+    ends: joined(parts.map(({ ends }) => ends)),
     guards: parts.flatMap(({ guards = [] }) => guards),
     entry: joined(parts.map(({ entry }) => entry)),
     event: joined(parts.map(({ event }) => event)),

@@ -11,6 +11,8 @@ import {
   SIGNAL_SEEN_SECONDS,
 } from "../limits/signals.ts";
 import { ENDING_KEPT_SECONDS } from "../limits/tokens.ts";
+import type { Origin } from "../policy/access.ts";
+import { isUnmetBy } from "../policy/claims.ts";
 import {
   accountAfter,
   accountMark,
@@ -22,12 +24,13 @@ import {
 } from "../policy/endings.ts";
 import type { Ports } from "../ports.ts";
 import type { Entry, Guard } from "../records.ts";
-import { type Awaitable, err, ok, type Result, whenOk } from "../result.ts";
+import { type Awaitable, defined, err, ok, type Result, whenOk } from "../result.ts";
 import type { TrustedIssuer } from "../settings/settings.ts";
 import { type Jws, parseJws } from "../spec/rfc7515.ts";
 import type { JsonObject } from "../spec/rfc8259.ts";
 import { type ReceivedEvent, readSecurityEvent, SECURITY_EVENT } from "../spec/rfc8417.ts";
 import { type Meaning, type ReceivedSignal, readSignal } from "../spec/ssf.ts";
+import { keptWord, lossEntry, type WordPorts } from "./claims-word.ts";
 import { type EndingEvent, endingEntry, isDisabled } from "./endings.ts";
 import type { AuditedRequest } from "./refusal.ts";
 import { verifySigned } from "./subject-token.ts";
@@ -35,7 +38,8 @@ import { verifySigned } from "./subject-token.ts";
 export type SignalPorts = Pick<
   Ports,
   "settings" | "clock" | "hash" | "journal" | "issuers" | "verifier" | "endings" | "subjectEmails"
->;
+> &
+  WordPorts;
 
 type EndingSignal = Extract<ReceivedSignal, { meaning: "ends" }>;
 type AccountSignal = Extract<ReceivedSignal, { sub: string }>;
@@ -121,6 +125,10 @@ export async function recordSignal(
     }
     return ok(undefined);
   }
+  if (value.meaning === "changes") {
+    await recordChange(ports, value, issuer, { once, by, ignored });
+    return ok(undefined);
+  }
   await recordAccount(ports, value, issuer, { once, by, superseded: ignored("event_superseded") });
   return ok(undefined);
 }
@@ -157,6 +165,51 @@ async function endByEmail(
     await ports.journal.record({ ...endingEntry(ports, first, { ...by, detail }), also, guards });
     if (guards.length > 0) return;
     afterSub = named.at(-1)?.sub ?? "";
+  }
+}
+
+/**
+ * PCL-D-15: what the issuer said of the claims of its user counts for nothing new any more, and what rests on a claim that is
+ * not met now ends. Of the event no value is kept, and it gives nothing.
+ */
+async function recordChange(
+  ports: SignalPorts,
+  { subject, claims, atSeconds }: Extract<ReceivedSignal, { meaning: "changes" }>,
+  iss: string,
+  { once, by, ignored }: { once: Guard; by: EndingEvent; ignored: (reason: Reason) => AuditEvent },
+): Promise<void> {
+  const { facts, journal } = ports;
+  const wanted = ports.settings().policy.claims.get(iss);
+  const skip = (reason: Reason) => journal.record({ event: ignored(reason), guards: [once] });
+  if (wanted === undefined) return void (await skip("event_ends_nothing"));
+  const users = "sub" in subject ? [{ iss, sub: subject.sub }] : await usersWith(ports, iss, subject.email);
+  if (users.length === 0) return void (await skip("subject_unknown"));
+  const isUnmet = (one: string): boolean => isUnmetBy(wanted.demands.get(one) ?? {}, claims);
+  for (const [index, origin] of users.entries()) {
+    // The last entry uses the event up.
+    const guards = index === users.length - 1 ? [once] : [];
+    const before = await facts.claims(origin);
+    // What is said in the very second may have been true before it.
+    const word = { atSeconds: atSeconds + 1, stale: true, values: before?.values ?? {} };
+    const loss = await lossEntry(ports, origin, word, isUnmet, by);
+    const event: AuditEvent = { ...by, type: "signal.received", outcome: "allow" };
+    const sub = defined<JsonObject>({ ...event.detail, sub: origin.sub });
+    const stale = { event: { ...event, detail: sub }, claims: keptWord(ports, origin, word) };
+    await journal.record({ ...(loss ?? stale), guards });
+  }
+}
+
+async function usersWith(
+  { hash, subjectEmails }: SignalPorts,
+  iss: string,
+  email: string,
+): Promise<readonly Origin[]> {
+  const digest = emailDigest(hash.sha256, iss, email);
+  const all: Origin[] = [];
+  for (let afterSub = ""; ; afterSub = all.at(-1)?.sub ?? "") {
+    const found = await subjectEmails.having(digest, { afterSub, limit: EMAIL_SUBJECTS_MAX });
+    all.push(...found);
+    if (found.length < EMAIL_SUBJECTS_MAX) return all;
   }
 }
 

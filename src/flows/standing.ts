@@ -3,11 +3,13 @@
  * token behind it. The one place that decides that; no cache answers for it.
  */
 import type { TokenReason } from "../audit/reasons.ts";
+import type { ClaimsWord } from "../policy/claims.ts";
 import type { Ports } from "../ports.ts";
 import type { TokenFacts } from "../records.ts";
 import { type Awaitable, allOf, defined, err, ok, type Result, whenReady } from "../result.ts";
 import type { Client, Settings } from "../settings/settings.ts";
 import { type CurrentFacts, stillCovers } from "./still-covers.ts";
+import { demandsOf } from "./subject-claims.ts";
 
 export type StandingPorts = Pick<Ports, "facts" | "clients" | "settings">;
 type Standing = Result<TokenFacts, TokenReason>;
@@ -26,8 +28,11 @@ export function standing(ports: StandingPorts, jti: string, nowSeconds: number):
 /** The same check without endings. */
 export function within(ports: StandingPorts, found: TokenFacts, nowSeconds: number): Awaitable<Standing> {
   const records = [found.record, ...found.ancestors];
+  const { rules, claims: wanted } = ports.settings().policy;
+  const demands = wanted.size > 0 && records.some(({ ruleId }) => demandsOf(rules.get(ruleId)) !== undefined);
+  const word = demands ? ports.facts.claims(found.record.origin) : undefined;
   return whenReady(allOf(records.map(({ clientId }) => ports.clients.find(clientId))), (clients) =>
-    judge(ports.settings(), found, clients, nowSeconds),
+    whenReady(word, (claims) => judge(ports.settings(), found, clients, claims, nowSeconds)),
   );
 }
 
@@ -36,6 +41,7 @@ function judge(
   settings: Settings,
   found: TokenFacts,
   clients: readonly (Client | undefined)[],
+  claims: ClaimsWord | undefined,
   nowSeconds: number,
 ): Standing {
   const { record, ancestors, consents, job } = found;
@@ -49,7 +55,7 @@ function judge(
   for (const [index, one] of records.entries()) {
     const client = clients[index];
     const consent = consents.find(({ id }) => id === one.consentId);
-    const facts = defined<CurrentFacts>({ client, consent, parent: records[index + 1] });
+    const facts = defined<CurrentFacts>({ client, consent, claims, parent: records[index + 1] });
     const covered = stillCovers(one, facts, settings, nowSeconds);
     if (!covered.ok) return covered;
   }

@@ -5,6 +5,7 @@
 import type { TokenReason } from "../audit/reasons.ts";
 import { MODES } from "../modes.ts";
 import { demandOfClient, isUnbound, meets } from "../policy/binding.ts";
+import type { ClaimsWord } from "../policy/claims.ts";
 import { checkConforms, isWithin } from "../policy/details.ts";
 import { limitsOf } from "../policy/narrow-details.ts";
 import { type Caller, candidates, hasSubject, hopsMaxOf, type Rule, type Target } from "../policy/rules.ts";
@@ -18,6 +19,7 @@ import { JWT_BEARER_GRANT } from "../spec/rfc7523.ts";
 import { isAdmitted } from "../spec/spiffe/client-auth.ts";
 import { matchesPattern, parseSpiffeId } from "../spec/spiffe/id.ts";
 import { isPlatformName, isWorkloadName, parsePlatformId, takesName } from "../spec/workload-grant.ts";
+import { meetsClaims } from "./subject-claims.ts";
 
 /** What is known now of the parties of one token. */
 export type CurrentFacts = {
@@ -26,6 +28,8 @@ export type CurrentFacts = {
    */
   client?: Client;
   consent?: StoredConsent;
+  /** What the issuer of the subject said of it last. */
+  claims?: ClaimsWord;
   /** The token of ours from which it was exchanged. */
   parent?: TokenRecord;
 };
@@ -36,7 +40,7 @@ const STANDS = ok(undefined);
 
 export function stillCovers(
   record: TokenRecord,
-  { client, consent, parent }: CurrentFacts,
+  { client, consent, claims, parent }: CurrentFacts,
   limits: Limits,
   nowSeconds: number,
 ): Judged {
@@ -63,6 +67,8 @@ export function stillCovers(
   const unbound = parent?.confirmation !== undefined && confirmation === undefined;
   if (unbound && !isUnbound(rule)) return err("token_rule_narrowed");
   if (!allows(rule, record, client, target, limits, nowSeconds)) return err("token_rule_narrowed");
+  // PCL-D-9: a user who left the group has nothing left of what rests on it, from the next request on.
+  if (!meetsClaims(limits, rule, record, claims, nowSeconds)) return err("token_claims_changed");
   return checkConsent(record, consent, target, rule, limits, nowSeconds);
 }
 

@@ -106,6 +106,7 @@ function verifyOwn(
         chain: record.chain,
         mayAct: record.mayAct,
         boundTo: record.confirmation,
+        claims: record.claims,
       }),
       tokenType,
     );

@@ -76,6 +76,8 @@ export interface Providers {
   ): Promise<Result<ProviderTokens & { idToken: string }, ProviderFailure>>;
   /** Asks whether the provider still stands by a sign-in, by its refresh token, which it may replace. */
   confirm(name: string, refreshToken: string): Promise<Result<ProviderTokens, ProviderFailure>>;
+  /** PCL-D-8: what it says of the user whose access token this is. */
+  userInfo(name: string, accessToken: string): Promise<Result<JsonObject, ProviderFailure>>;
   /** Our public keys as a client of this provider, as published at `/rp/jwks/{provider}`; undefined without such a one. */
   published(name: string): readonly JsonObject[] | undefined;
 }

@@ -2,6 +2,7 @@
 
 import type { AuditEvent } from "../audit/event.ts";
 import type { AccessRequest, JobInForce, Origin } from "../policy/access.ts";
+import type { SubjectClaims } from "../policy/claims.ts";
 import type { EndingKey } from "../policy/endings.ts";
 import type { PresentedJob, ProposedJob } from "../policy/jobs.ts";
 import type { Family, SessionFacts, ShortLived, ShortLivedKind } from "../records.ts";
@@ -77,6 +78,8 @@ export type Session = SignInFacts &
     mail?: string;
     /** A time zone, as the provider names it. */
     zone?: string;
+    /** What the provider said of them, where rules demand something of that. */
+    claims?: SubjectClaims;
     /** The provider gave nothing by which it could be asked about the user later. */
     unasked?: true;
   };

@@ -13,6 +13,7 @@ import { OWN_CLASSES } from "../spec/rfc7591.ts";
 import { matchesPattern, prefixesOver } from "../spec/spiffe/id.ts";
 import { isWorkloadName } from "../spec/workload-grant.ts";
 import { targetsWithoutTokens, warnOfBinding } from "./binding-checks.ts";
+import { warnOfClaims } from "./claims-checks.ts";
 import { findDetailProblems, warnOfDetails, warnOfForeignDetails } from "./detail-checks.ts";
 import { warnOfIdle } from "./idle-checks.ts";
 import { meant } from "./nearest.ts";
@@ -110,6 +111,7 @@ function* warnOfRules(
       ...warnOfClientsUnknownAtPartner(policy, rule, parties),
       ...warnOfBinding(policy, rule),
       ...warnOfDetails(policy, rule),
+      ...warnOfClaims(rule, parties),
     ];
     const other = findWiderRule(policy, rule, bySubject, vouched);
     if (other !== undefined)

@@ -30,7 +30,7 @@ export type SubjectClaims = {
 };
 
 /** What the issuer said last, as it is kept of each of its users; it is `stale` where the issuer says that it changed since. */
-export type ClaimsWord = Omit<SubjectClaims, "untilSeconds"> & { stale?: true };
+export type ClaimsWord = Omit<SubjectClaims, "untilSeconds"> & { stale?: boolean };
 
 /** The texts that rules name of one issuer, by JSON pointer, and each set of demands by its text. */
 export type WantedClaims = {
@@ -42,12 +42,12 @@ export type WantedClaims = {
 
 /** PCL-D-1: what has rules of its own, or is another one in each token. */
 const NOT_FOR_RULES: ReadonlySet<string> = new Set(
-  `iss sub aud exp nbf iat jti auth_time updated_at nonce sid txn azp client_id scope authorization_details act may_act
+  `iss sub aud exp nbf iat jti auth_time updated_at nonce sid txn azp client_id scope act may_act
    cnf acr amr at_hash c_hash events mandate_job _claim_names _claim_sources hasgroups`.split(/\s+/),
 );
 
-const topOf = (pointer: string): string => tokensOf(pointer)[0] ?? "";
-const tokensOf = (pointer: string): readonly string[] =>
+const topOf = (pointer: string): string => pointerNames(pointer)[0] ?? "";
+export const pointerNames = (pointer: string): readonly string[] =>
   pointer
     .split("/")
     .slice(1)
@@ -171,3 +171,15 @@ export const unmetDemands = (
   const claims = { ...word, atSeconds: 0, untilSeconds: Number.POSITIVE_INFINITY };
   return new Map([...demands].filter(([, one]) => lackOf(one, claims, 0) !== undefined));
 };
+
+/**
+ * PCL-D-15: whether an event says that these demands are not met any more: by the claims that it names, since nothing is said of
+ * the others.
+ */
+export function isUnmetBy(demands: ClaimDemands, said: JsonObject): boolean {
+  const named = Object.entries(demands).filter(([at]) => Object.hasOwn(said, topOf(at)));
+  return named.some(([at, texts]) => {
+    const found = textsAt(said, at);
+    return typeof found === "string" || !found.some((one) => texts.includes(one));
+  });
+}

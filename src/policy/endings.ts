@@ -39,6 +39,8 @@ export type EndingSelector =
   | { by: "consent"; id: string }
   /** What a user gave to a client by one click: the refresh tokens, and what was issued for them. */
   | { by: "grant"; id: string }
+  /** PCL-D-9: what rests on these demands on the claims of a subject, by their digest. */
+  | { by: "claims"; iss: string; sub: string; demands: string }
   /** What every user gave by a click, as after a backup was restored. */
   | { by: "every_grant" }
   /** JOB-D-12: what was issued for the job; `iss` is the server whose job it is. */
@@ -80,6 +82,8 @@ function nameOf(selector: EndingSelector): readonly string[] {
       return [by, selector.iss, selector.sid];
     case "foreign_token":
       return [by, selector.iss, selector.jti];
+    case "claims":
+      return [by, selector.iss, selector.sub, selector.demands];
     case "actor":
       return [by, selector.spiffeId];
     case "client":
@@ -116,6 +120,8 @@ export type Endable = {
   actorJti?: string;
   /** The keys of the job that it was issued for. */
   jobKeys?: readonly EndingKey[];
+  /** PCL-D-9: what was demanded of the claims of its subject, since they were true. */
+  claimsKeys?: readonly EndingKey[];
   /** The key of ours that signs it. */
   kid?: string;
   /** The workloads of platforms that proved a party, each with the time of the token that did. */
@@ -184,6 +190,7 @@ export function endingKeys(sha256: TextDigest, issued: Endable, root: Root = iss
       : foreignKeys(sha256, origin, Math.min(root.issuedAtSeconds, issued.issuedAtSeconds));
   for (const { key, sinceMs } of behind) carry(key, sinceMs);
   for (const { key, sinceMs } of issued.jobKeys ?? []) carry(key, sinceMs);
+  for (const { key, sinceMs } of issued.claimsKeys ?? []) carry(key, sinceMs);
   if ("token" in root && root.token !== undefined) add({ by: "foreign_token", ...root.token }, writtenMs);
   if ("session" in root && root.session !== undefined) add({ by: "sign_in", ...root.session }, writtenMs);
   return keys;
@@ -371,6 +378,7 @@ function keptSeconds(selector: EndingSelector): number {
     case "client":
     case "rule":
     case "consent":
+    case "claims":
     case "grant":
     case "sign_in":
     case "foreign_token":

@@ -3,7 +3,7 @@
  * (REPL-D-1), and the request again, made of both. What the trail says elsewhere is looked up: consents by id and version,
  * jobs by id.
  */
-import type { AuditEvent, DecisionFacts } from "../audit/event.ts";
+import type { AuditEvent, DecisionFacts, SubjectFacts } from "../audit/event.ts";
 import { FACTS_CONSENTS_MAX } from "../limits/audit.ts";
 import { MODES } from "../modes.ts";
 import { defined, err, ok, type Result, sparse } from "../result.ts";
@@ -12,8 +12,10 @@ import type { JsonObject } from "../spec/rfc8259.ts";
 import { REQUESTED_TYPES, type RequestedType } from "../spec/rfc8693.ts";
 import type { Detail } from "../spec/rfc9396.ts";
 import type { AccessRequest, Consent, JobBounds, JobInForce, ProvenKeys, Subject } from "./access.ts";
+import type { NoTexts, SubjectClaims, WantedClaims } from "./claims.ts";
 import type { AskedRequest } from "./decision.ts";
 import { boundsFrom, writtenBounds } from "./jobs.ts";
+import type { PolicySet } from "./rules.ts";
 
 /** The members of an event that say something of the request. */
 type Said = Omit<AuditEvent, "facts" | "detail" | "error">;
@@ -96,6 +98,7 @@ export function factsOf(
   event: Said,
   us: string,
   describe: (details: readonly Detail[]) => readonly Detail[],
+  digest: (text: string) => string,
 ): DecisionFacts {
   const told = tell(event, us);
   const certificate = asked.keys === "assumed" ? undefined : asked.keys?.certificate;
@@ -117,7 +120,7 @@ export function factsOf(
     scope: otherScope(asked.scope, told.scope),
     scopes: clientScopesOf(asked),
     sub: asked.sub === told.sub ? undefined : asked.sub,
-    subject: subjectOf(asked.subject, told.subject, event, describe),
+    subject: subjectOf(asked.subject, told.subject, event, describe, digest),
     target: other(asked.target, told.target),
     type: other(asked.requestedType, told.requestedType),
     types: typesOf(asked),
@@ -166,6 +169,7 @@ function subjectOf(
   told: Told["subject"],
   { chain, may_act, subject: presented }: Said,
   describe: (details: readonly Detail[]) => readonly Detail[],
+  digest: (text: string) => string,
 ): DecisionFacts["subject"] {
   if (subject === undefined) return told === undefined ? undefined : null;
   const { origin, issuer, signIn = {} } = subject;
@@ -174,6 +178,7 @@ function subjectOf(
     acr: signIn.acr,
     aud: told && isSameList(subject.audiences, told.audiences) ? undefined : subject.audiences,
     chain: isSameJson(subject.chain, chain ?? []) ? undefined : subject.chain,
+    claims: typeof subject.claims === "object" ? describeClaims(subject.claims, digest) : undefined,
     cnf: isSameJson(subject.boundTo, presented?.token.cnf) ? undefined : (subject.boundTo ?? null),
     details: subject.details && describe(subject.details),
     exp: subject.expiresAtSeconds === told?.expiresAtSeconds ? undefined : subject.expiresAtSeconds,
@@ -189,6 +194,18 @@ function subjectOf(
   return told === undefined ? facts : undefined;
 }
 
+/** PCL-D-7: the trail has no value of a claim. */
+const describeClaims = (
+  { atSeconds: at, untilSeconds: until, values }: SubjectClaims,
+  digest: (text: string) => string,
+): NonNullable<SubjectFacts["claims"]> => ({
+  at,
+  until,
+  said: Object.fromEntries(
+    Object.entries(values).map(([name, said]) => [name, typeof said === "string" ? said : said.map(digest)]),
+  ),
+});
+
 const isSameJson = (one: unknown, other: unknown): boolean =>
   one === other || JSON.stringify(one) === JSON.stringify(other);
 
@@ -199,6 +216,8 @@ export type LookUps = {
   consent(id: string, version: number): Consent | undefined;
   /** The bounds of a job of ours. */
   job(id: string): JobBounds | undefined;
+  /** How the trail names the value of a claim. */
+  digest(text: string): string;
 };
 
 /** Why an event cannot be decided again. */
@@ -215,6 +234,7 @@ export function askedOf(
   event: Said & { facts: DecisionFacts },
   us: string,
   trail: LookUps,
+  texts: PolicySet["claims"],
 ): Result<AskedRequest, Undecided> {
   const { facts, mode, client, policy } = event;
   if (mode === undefined || client === undefined) return err("no_request");
@@ -236,7 +256,9 @@ export function askedOf(
       registrationClass: facts.class,
       clientScopes: scopeOf(facts.scopes, undefined),
       clientDetails: facts.types,
-      subject: subjectFrom(event, told.subject, us),
+      subject: subjectFrom(event, told.subject, us, (claims, iss) =>
+        claimsFrom(claims, texts.get(iss), trail),
+      ),
       target: given(facts.target, told.target),
       requestedType: given(facts.type as RequestedType | null | undefined, told.requestedType),
       resources: facts.resources ?? told.resources,
@@ -291,14 +313,16 @@ function subjectFrom(
   { chain, may_act, subject, facts }: Said & { facts: DecisionFacts },
   told: Told["subject"],
   us: string,
+  claimsOf: (claims: NonNullable<SubjectFacts["claims"]>, iss: string) => SubjectClaims,
 ): Subject | undefined {
   const { subject: fact } = facts;
   if (fact === null || (fact === undefined && told === undefined)) return undefined;
-  const { acr, since, ...differs } = fact ?? {};
+  const { acr, since, claims, ...differs } = fact ?? {};
+  const origin = differs.origin ?? told?.origin ?? { iss: "", sub: "" };
   const signIn = defined<NonNullable<Subject["signIn"]>>({ acr, authTimeSeconds: since });
   return defined<Subject>({
     tokenType: (differs.type as Subject["tokenType"] | undefined) ?? told?.tokenType ?? "jwt",
-    origin: differs.origin ?? told?.origin ?? { iss: "", sub: "" },
+    origin,
     audiences: differs.aud ?? told?.audiences ?? NONE,
     scopes: scopeOf(differs.scope, told?.scopes) ?? NONE,
     details: differs.details,
@@ -309,5 +333,21 @@ function subjectFrom(
     boundTo: given(differs.cnf, subject?.token.cnf),
     replaced: differs.replaced,
     signIn,
+    claims: claims && claimsOf(claims, origin.iss),
   });
+}
+
+/** REPL-D-5: of a value that no rule named then the trail knows nothing, so that it is not there for a rule that names it now. */
+function claimsFrom(
+  { at: atSeconds, until: untilSeconds, said }: NonNullable<SubjectFacts["claims"]>,
+  wanted: WantedClaims | undefined,
+  { digest }: LookUps,
+): SubjectClaims {
+  const textsAt = (name: string, digests: readonly string[]): readonly string[] =>
+    [...(wanted?.texts.get(name) ?? [])].filter((text) => digests.includes(digest(text)));
+  const values = Object.entries(said).map(([name, one]) => [
+    name,
+    typeof one === "string" ? (one as NoTexts) : textsAt(name, one),
+  ]);
+  return { atSeconds, untilSeconds, values: Object.fromEntries(values) };
 }

@@ -13,6 +13,8 @@ export type ConfiguredParties = {
     subjects?: "keep" | { prefix: string } | { table: ByName<string> } | undefined;
     /** The registrations of its workloads. */
     workloads?: ByName<{ clients?: readonly string[] | undefined }>;
+    /** What says which groups and other claims its subjects have. */
+    claimsFrom?: readonly string[] | undefined;
     /** The types of `authorization_details` that are taken from its tokens. */
     details?: readonly string[] | undefined;
     /** If present, the issuer's JWT authorization grants are redeemed here. */

@@ -19,8 +19,11 @@ export const Question = v.strictObject({
   client: text,
   /** The SPIFFE ID that the caller would prove, where its `client_id` is not that. */
   workload: v.optional(text),
-  /** The subject at the issuer that first vouched for it, where the subject token is one of ours. */
-  origin: v.optional(v.strictObject({ iss: text, sub: text })),
+  /**
+   * The subject at the issuer that first vouched for it, where the subject token is one of ours, and what that says of it
+   * now, where rules demand something of that.
+   */
+  origin: v.optional(v.strictObject({ iss: text, sub: text, claims: v.optional(claims) })),
   /** The claims of the subject token; without them and a grant the question is about client credentials. */
   subjectClaims: v.optional(claims),
   /** The `subject_token_type` of a foreign subject token; if absent, a type that its issuer is trusted for. */
@@ -33,7 +36,7 @@ export const Question = v.strictObject({
    * The user who signed in, as their issuer names them, instead of a subject token: the question is about the code that a
    * client of people redeems.
    */
-  signedIn: v.optional(v.strictObject({ iss: text, sub: text })),
+  signedIn: v.optional(v.strictObject({ iss: text, sub: text, claims: v.optional(claims) })),
   /** The SPIFFE ID in the actor token; without it the question is about impersonation. */
   actor: v.optional(text),
   target: v.optional(text),

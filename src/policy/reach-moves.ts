@@ -129,6 +129,7 @@ function ownSubjects(issuer: string, token: Obtained): readonly Subject[] {
       issuer,
       mayAct: mayAct === undefined ? undefined : { sub: mayAct, iss: issuer },
       boundTo: boundTo === undefined ? undefined : confirmationOf(boundTo),
+      claims: "assumed",
     }),
   );
 }
@@ -156,6 +157,8 @@ function foreignSubjects({ policy, callersOf }: World) {
       expiresAtSeconds: FAR_SECONDS,
       chain: [],
       issuer: outsiders.iss,
+      // REACH-D-6: its issuer may say of it what a rule demands.
+      claims: "assumed",
       signIn: isFor(rule, "code") ? defined({ acr: rule.acr?.[0], authTimeSeconds: NOW_SECONDS }) : undefined,
     });
     const withMayAct = { ...subject, mayAct: { sub: party, iss: policy.issuer } };

@@ -53,7 +53,7 @@ export function decideAgain(
   trail: LookUps,
   describe: Describe,
 ): Result<DecisionOutcome, Undecided | "details_private"> {
-  const asked = askedOf(event, policy.issuer, trail);
+  const asked = askedOf(event, policy.issuer, trail, policy.claims);
   if (!asked.ok) return asked;
   if (hidesValues(policy.details, asked.value)) return err("details_private");
   const decided = decideRequest(policy, asked.value);
@@ -104,7 +104,7 @@ export type Gathered = LookUps & { take(event: AuditEvent): void };
 
 const keyOf = (id: string, version: number): string => `${version} ${id}`;
 
-export function gather(): Gathered {
+export function gather(digest: LookUps["digest"]): Gathered {
   const consents = new Map<string, Consent>();
   const jobs = new Map<string, JobBounds>();
   const add = (consent: Consent | undefined): void => {
@@ -130,6 +130,7 @@ export function gather(): Gathered {
     },
     consent: (id, version) => consents.get(keyOf(id, version)),
     job: (id) => jobs.get(id),
+    digest,
   };
 }
 

@@ -147,6 +147,9 @@ export type TrustedIssuer = {
   jobs?: boolean;
   /** Which of its tokens are those of workloads; a subject that matches is no user. */
   workloads: readonly PlatformRegistration[];
+  /** PCL-D-7: what says which groups and other claims its users have, and how long that counts. */
+  claimsFrom: readonly ("token" | "sign_in" | "userinfo")[];
+  claimsMaxSeconds: number;
   /** If set, it tells of its subjects by security events. */
   signals?: SignalSource;
   /** Its subjects, by their foreign `sub`, that are refused in every role. */

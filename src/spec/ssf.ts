@@ -64,12 +64,13 @@ export const transmitterMetadata = (issuer: string): JsonObject => ({
 
 // --- events of others -------------------------------------------------------------------------------------------
 
-/** What an event says of its subject: what began before ends, or the subject is kept out, or no longer. */
-export type Meaning = "ends" | "disables" | "enables" | "tests";
+/** What an event says of its subject: what began before ends, the subject is kept out, or no longer, or its claims changed. */
+export type Meaning = "ends" | "disables" | "enables" | "changes" | "tests";
 
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   [SESSION_REVOKED]: "ends",
   [CREDENTIAL_CHANGE]: "ends",
+  [`${CAEP}/token-claims-change`]: "changes",
   [`${RISC}/sessions-revoked`]: "ends",
   [`${RISC}/credential-compromise`]: "ends",
   [`${RISC}/account-disabled`]: "disables",
@@ -93,6 +94,12 @@ type SignalSubject =
 export type ReceivedSignal =
   | { meaning: "tests" }
   | { meaning: "enables" | "disables"; sub: string; atSeconds: number }
+  | {
+      meaning: "changes";
+      subject: { sub: string } | { email: string };
+      claims: JsonObject;
+      atSeconds: number;
+    }
   | { meaning: "ends"; subject: SignalSubject; atSeconds: number };
 
 type SignalIgnored = {
@@ -124,10 +131,22 @@ export function readSignal(event: ReceivedEvent, by: SignalReading): Result<Rece
   const isTime = typeof told === "number" && Number.isFinite(told) && told >= 0;
   const atSeconds = Math.min(isTime ? Math.floor(told) : event.issuedAtSeconds, event.issuedAtSeconds);
   if (meaning === "ends") return ok({ meaning, subject: subject.value, atSeconds });
+  if (meaning === "changes") return readChange(subject.value, event.payload, atSeconds);
   if (meaning === "enables" && isPart(event.subject)) return err({ kind: "event_subject_unsupported" });
   // PCL-D-12: an address may be of several users, and of another one tomorrow, so that it keeps out no account.
   if (!("sub" in subject.value)) return err({ kind: "event_subject_unsupported" });
   return ok({ meaning, sub: subject.value.sub, atSeconds });
+}
+
+/** PCL-D-15: what came of a token ends with it, since what the token says is not true any more. */
+function readChange(
+  subject: SignalSubject,
+  { claims }: JsonObject,
+  atSeconds: number,
+): Result<ReceivedSignal, SignalIgnored> {
+  if ("jti" in subject) return ok({ meaning: "ends", subject, atSeconds });
+  if (!("sub" in subject || "email" in subject)) return err({ kind: "event_subject_unsupported" });
+  return ok({ meaning: "changes", subject, claims: isJsonObject(claims) ? claims : {}, atSeconds });
 }
 
 const WHOLE: readonly string[] = ["format", "subject_type", "user", "tenant"];

@@ -383,7 +383,7 @@ test("REPORT-D-2 names that an attacker chose are text on every page and in ever
     }
   }
   const times = { madeMs: 0, fromMs: 0, toMs: 1 };
-  const model = modelOf(settings, await worldOf(settings), gather(), counted, times);
+  const model = modelOf(settings, await worldOf(settings), gather(String), counted, times);
   let pages = 0;
   for (const page of pagesOf(model)) {
     pages++;

@@ -355,6 +355,8 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     subjectClaim: "sub",
     jobs: false,
     statements: false,
+    claimsFrom: [],
+    claimsMaxSeconds: 900,
     workloads: [],
     disabledSubjects: new Set(),
   });
@@ -376,6 +378,8 @@ test("a trusted issuer has narrow defaults, each of which can be set", () => {
     subjects: { kind: "table", table: new Map([["a", "b"]]) },
     subjectClaim: "sub",
     statements: false,
+    claimsFrom: [],
+    claimsMaxSeconds: 900,
     workloads: [],
     disabledSubjects: new Set(),
   });

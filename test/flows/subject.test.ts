@@ -38,6 +38,7 @@ const settings = {
   issuer: us,
   assertionAudience: "issuer-or-token-endpoint",
   clockSkewSeconds: 30,
+  policy: { claims: new Map() },
   trustedIssuers: new Map([[idp, issuer]]),
 } as unknown as Settings;
 const desk = { clientId: "desk" } as Client;

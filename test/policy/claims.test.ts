@@ -12,6 +12,7 @@ import {
   readClaims,
   textOfDemands,
 } from "../../src/policy/claims.ts";
+import { warnOfClaims } from "../../src/policy/claims-checks.ts";
 import { decide } from "../../src/policy/decide.ts";
 import { findWiderRule, indexBySubject } from "../../src/policy/redundant.ts";
 import { compilePolicy, Rule, Target } from "../../src/policy/rules.ts";
@@ -140,7 +141,7 @@ const cases: readonly (readonly [string, ClaimDemands, JsonObject, string])[] = 
   ["PCL-D-2 1,000 values", eng, { groups: ["Engineering", ...Array(999).fill("x")] }, "allowed"],
   ["PCL-D-2 much nesting", { "/groups/a/a": ["Engineering"] }, { groups: deep(60) }, "claims_unreadable"],
   [
-    "PCL-D-3 the overage of Entra",
+    "PCL-D-3, PCL-D-4 the overage of Entra",
     eng,
     {
       _claim_names: { groups: "src1" },
@@ -233,6 +234,27 @@ test("PCL-D-1 a rule that demands more is redundant beside one that demands less
   assert.equal(widerThan({ "/groups": ["Research"] }, eng), false);
   assert.equal(textOfDemands(eng), textOfDemands({ "/groups": ["Research", "Engineering"] }));
 });
+
+const ENTRA = "https://login.microsoftonline.com/t/v2.0";
+const GOOGLE = "https://accounts.google.com";
+const warned: readonly (readonly [string, string, ClaimDemands, readonly string[], RegExp | undefined])[] = [
+  ["an issuer of which nothing is heard", IDP, eng, [], /set "claimsFrom"/],
+  ["an address", IDP, { "/email": ["a@b.example"] }, ["token"], /demands \/email/],
+  ["a name of Entra", ENTRA, eng, ["token"], /use the id/],
+  ["groups of Google", GOOGLE, eng, ["sign_in"], /have no groups/],
+  ["roles of Keycloak at a sign-in", IDP, { "/realm_access/roles": ["a"] }, ["sign_in"], /access tokens/],
+  ["roles of Keycloak in tokens", IDP, { "/realm_access/roles": ["a"] }, ["token"], undefined],
+  ["an id of Entra", ENTRA, { "/groups": ["0f1c0a52-5f0a-4c3b-9d35-2a1b3c4d5e6f"] }, ["token"], undefined],
+  ["the domain of Google", GOOGLE, { "/hd": ["a.example"] }, ["sign_in"], undefined],
+];
+for (const [what, issuer, claims, claimsFrom, want] of warned) {
+  test(`PCL-D-6 a rule that demands ${what} is ${want ? "warned of" : "in order"}`, () => {
+    const rule = v.parse(Rule, ruleFile("r", { issuers: [issuer], claims }));
+    const found = [...warnOfClaims(rule, { trustedIssuers: { [issuer]: { claimsFrom } } })];
+    if (want === undefined) assert.deepEqual(found, []);
+    else assert.match(found.join("\n"), want);
+  });
+}
 
 // --- by an oracle that shares no code with it ---------------------------------------------------------------------
 

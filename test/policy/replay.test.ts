@@ -3,6 +3,7 @@ import { test } from "node:test";
 import * as v from "valibot";
 import type { AuditEvent } from "../../src/audit/event.ts";
 import type { AccessRequest, Subject } from "../../src/policy/access.ts";
+import { compileClaims } from "../../src/policy/claims.ts";
 import type { AskedRequest } from "../../src/policy/decision.ts";
 import { askedOf, factsOf } from "../../src/policy/facts.ts";
 import { type DecidedEvent, decideAgain, gather } from "../../src/policy/replay.ts";
@@ -56,10 +57,13 @@ const KEEP = <T>(one: T): T => one;
 const consent = (id: string, version = 1) => ({
   ...{ id, version, origin: SUBJECT.origin, actor: AGENT, targets: [API], scopes: ["a"] },
 });
-const NONE = { consent: () => undefined, job: () => undefined };
+const NONE = { consent: () => undefined, job: () => undefined, digest: KEEP };
+const WANTED = compileClaims([
+  { subjects: { issuers: [SUBJECT.origin.iss], claims: { "/groups": ["eng"], "/hd": ["a"] } } },
+]);
 
 test("REPL-D-1 of a request that its event tells whole, only the time is written", () => {
-  assert.equal(JSON.stringify(factsOf(ASKED, EVENT, US, KEEP)), '{"now":1000}');
+  assert.equal(JSON.stringify(factsOf(ASKED, EVENT, US, KEEP, KEEP)), '{"now":1000}');
 });
 
 type Patch = Loose<Partial<Omit<AskedRequest, "mode" | "clientId" | "nowSeconds" | "sub" | "consents">>> &
@@ -116,14 +120,27 @@ const cases: readonly [what: string, patch: Patch, event?: Partial<AuditEvent>][
     { job: { id: "j", iss: IDP, bounds: { notAfterSeconds: 9 } } },
     { job: { id: "j", iss: IDP } },
   ],
+  [
+    "claims of which rules name values",
+    {
+      subject: {
+        ...SUBJECT,
+        claims: {
+          atSeconds: 900,
+          untilSeconds: 1800,
+          values: { "/groups": ["eng"], "/hd": "claims_absent" },
+        },
+      },
+    },
+  ],
   ["a job that is asked for", { proposes: { notAfterSeconds: 3000, targets: [API], maxTokens: 2 } }],
 ];
 for (const [what, patch, more = {}] of cases) {
   test(`REPL-D-1 the request is made of its event again: ${what}`, () => {
     const asked = defined<AskedRequest>({ ...ASKED, ...patch });
     const event = { ...EVENT, ...more };
-    const facts = JSON.parse(JSON.stringify(factsOf(asked, event, US, KEEP)));
-    const made = askedOf({ ...event, facts }, US, NONE);
+    const facts = JSON.parse(JSON.stringify(factsOf(asked, event, US, KEEP, KEEP)));
+    const made = askedOf({ ...event, facts }, US, NONE, WANTED);
     assert.ok(made.ok, JSON.stringify(made));
     assert.deepEqual(plain(made.value), plain(asked));
   });
@@ -137,7 +154,7 @@ const plain = ({ subject, ...asked }: AskedRequest): object => {
 
 test("REPL-D-1 of the scopes of a client those are written that count for this request", () => {
   const scopesOf = (patch: Patch) =>
-    factsOf(defined<AskedRequest>({ ...ASKED, ...patch }), EVENT, US, KEEP).scopes;
+    factsOf(defined<AskedRequest>({ ...ASKED, ...patch }), EVENT, US, KEEP, KEEP).scopes;
   assert.equal(scopesOf({ clientScopes: ["a", "z"] }), undefined);
   assert.equal(scopesOf({ scope: ["a", "b"], clientScopes: ["b", "z"] }), "b");
   assert.equal(scopesOf({ scope: undefined, clientScopes: ["a", "b"] }), undefined);
@@ -148,11 +165,11 @@ test("REPL-D-1 of the scopes of a client those are written that count for this r
 test("REPL-D-1 consents are named by id and version, the used one by its version, and too many not at all", () => {
   const event: AuditEvent = { ...EVENT, policy: { digest: "", consent: "used" } };
   const of = (consents: AccessRequest["consents"]) =>
-    factsOf({ ...ASKED, consents }, event, US, KEEP).consents;
+    factsOf({ ...ASKED, consents }, event, US, KEEP, KEEP).consents;
   assert.deepEqual(of([consent("other", 3), consent("used", 2)]), [["other", 3], 2]);
   const many = of(Array.from({ length: 17 }, (_, index) => consent(String(index))));
   assert.equal(many, "many");
-  const undecided = askedOf({ ...event, facts: { now: 1, consents: "many" } }, US, NONE);
+  const undecided = askedOf({ ...event, facts: { now: 1, consents: "many" } }, US, NONE, WANTED);
   assert.deepEqual(undecided, { ok: false, error: "consents_too_many" });
 });
 
@@ -194,7 +211,7 @@ const decide = (
   told: readonly AuditEvent[] = [GIVEN],
   secret = false,
 ) => {
-  const trail = gather();
+  const trail = gather(KEEP);
   for (const one of told) trail.take(one);
   const event = { ...EVENT, facts: { now: 1000, consents: [["c", 2]], ...patch } } as DecidedEvent;
   return decideAgain(makePolicy(secret), event, trail, (_, details) => details);

@@ -94,7 +94,8 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
       trustDomains: { [ELSEWHERE]: { bundle: page("/bundle", bundle(elsewhere)) } },
       trustedIssuers: {
         [SOFTWARE]: {
-          ...{ acceptAs: [], subjects: "keep", statements: true, signals: { name: "software" } },
+          ...{ acceptAs: ["jwt"], subjects: "keep", statements: true, signals: { name: "software" } },
+          claimsFrom: ["token"],
           keys: page("/software", software.jwks),
           workloads: { robots: { tenancy: "dedicated", subjects: ["robot/*"] } },
         },
@@ -134,6 +135,11 @@ export async function openMachines(options: Pick<WorldOptions, "postgres"> = {})
         rule("inside", {
           ...{ allow: "transaction", issues: "transaction", actors: [WORKLOADS], targets: [ELSEWHERE] },
           ...{ subjects: { issuers: [ISSUER] }, subjectToken: { audiences: ["self"] }, scopes: ["look"] },
+          ...{ consent: "implied", acknowledge: "subjects-not-asked" },
+        }),
+        rule("members", {
+          ...{ allow: "impersonation", clients: ["desk"], subjectToken: { scopes: ["read"] } },
+          subjects: { issuers: [SOFTWARE], claims: { "/groups": ["Engineering"] } },
           ...{ consent: "implied", acknowledge: "subjects-not-asked" },
         }),
         rule("operators", {
@@ -226,13 +232,16 @@ async function authenticate(world: World, { key, agent, svid, identities }: Part
   await expect(200, token({ client_id: "billing" }, forwarded, proxy, Number(behind)));
 }
 
-/** The workload of a platform by its grant, and a token that is limited by details. */
+/** The workload of a platform by its grant, a token that is limited by details, and the token of one in a group. */
 async function askOptions(world: World, software: Foreign): Promise<void> {
   const assertion = await software.grant({ sub: "robot/1" }, { typ: "JWT" });
   const grant_type = "urn:ietf:params:oauth:grant-type:jwt-bearer";
   await expect(200, world.token({ grant_type, assertion, audience: API }));
   const authorization_details = JSON.stringify([{ type: "note", name: "a" }]);
   await expect(200, world.token({ ...CC, authorization_details }, DESK));
+  const subject_token = await software.grant({ scope: "read", groups: ["Engineering"] }, { typ: "JWT" });
+  const shown = { subject_token, subject_token_type: `${URN}jwt` };
+  await expect(200, world.token({ ...shown, grant_type: EXCHANGE, audience: API }, DESK));
 }
 
 async function register(world: World, software: Foreign): Promise<void> {
@@ -289,16 +298,26 @@ async function manage(world: World): Promise<void> {
   await expect(401, world.get("/audit/events"));
 }
 
-/** Events of a trusted issuer: one that ends something, one that is set aside, and one that is refused (PCL-D-16). */
+/** Events of a trusted issuer: two that end something, one that is set aside, and one that is refused (PCL-D-16). */
 async function signal(world: World, software: Foreign): Promise<void> {
   const iat = Math.floor(Date.now() / 1000);
-  for (const { jti, status, sub_id } of [
-    { jti: "taken", status: 202, sub_id: { format: "iss_sub", iss: SOFTWARE, sub: "u-1" } },
-    { jti: "aside", status: 202, sub_id: { format: "iss_sub", iss: "https://other.example", sub: "u-1" } },
-    { jti: "refused", status: 400, sub_id: { format: "email", email: "u-1@software.example" } },
+  const ended = { type: "session-revoked", said: {} };
+  for (const { jti, status, sub_id, type, said } of [
+    { ...ended, jti: "taken", status: 202, sub_id: { format: "iss_sub", iss: SOFTWARE, sub: "u-1" } },
+    {
+      ...{ jti: "left", status: 202, sub_id: { format: "iss_sub", iss: SOFTWARE, sub: "u-77" } },
+      ...{ type: "token-claims-change", said: { claims: { groups: [] } } },
+    },
+    {
+      ...ended,
+      jti: "aside",
+      status: 202,
+      sub_id: { format: "iss_sub", iss: "https://other.example", sub: "u-1" },
+    },
+    { ...ended, jti: "refused", status: 400, sub_id: { format: "email", email: "u-1@software.example" } },
   ]) {
     const claims = { iss: SOFTWARE, aud: ISSUER, iat, jti, sub_id };
-    const events = { "https://schemas.openid.net/secevent/caep/event-type/session-revoked": {} };
+    const events = { [`https://schemas.openid.net/secevent/caep/event-type/${type}`]: said };
     const body = await software.sign({ ...claims, events }, { typ: "secevent+jwt" });
     const headers = { "content-type": "application/secevent+jwt" };
     await expect(status, world.get("/signals/software", { method: "POST", headers, body }));

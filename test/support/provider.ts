@@ -22,6 +22,10 @@ export type Lies = {
   answer?: (idToken: string) => { status: number; body: unknown };
   /** Signs with a key that it does not publish. */
   foreignKey?: boolean;
+  /** What its userinfo endpoint says of a user; there is none without it. */
+  userInfo?: (user: string) => unknown;
+  /** It gives an ID token with each refresh. */
+  idTokens?: true;
   /** How it answers what it is asked about a sign-in: not at all, or in place of the true answer. */
   asked?: (response: ServerResponse) => void;
 };
@@ -125,16 +129,18 @@ export async function startProvider(): Promise<TestProvider> {
     if (code === undefined || !fits) return { status: 400, body: { error: "invalid_grant" } };
     const idToken = await idTokenOf(code.asked, code.user);
     const refresh = self.refreshing === "none" ? {} : { refresh_token: refreshToken(code.user) };
-    const answer = { access_token: "unread", token_type: "Bearer", id_token: idToken, ...refresh };
+    const answer = { access_token: code.user, token_type: "Bearer", id_token: idToken, ...refresh };
     return self.lies.answer?.(idToken) ?? { status: 200, body: answer };
   };
 
   /** What it says of a sign-in, by its refresh token. */
-  const refresh = (form: URLSearchParams) => {
+  const refresh = async (form: URLSearchParams) => {
     const token = form.get("refresh_token") ?? "";
     const user = refreshTokens.get(token) ?? "";
     if (!isGood(token)) return { status: 400, body: { error: "invalid_grant" } };
-    const answer = { access_token: "unread", token_type: "bearer" };
+    const asked = new URLSearchParams({ client_id: CLIENT_AT_PROVIDER });
+    const said = self.lies.idTokens && { id_token: await idTokenOf(asked, user) };
+    const answer = { access_token: user, token_type: "bearer", ...said };
     if (self.refreshing !== "rotating") return { status: 200, body: answer };
     refreshTokens.delete(token);
     return { status: 200, body: { ...answer, refresh_token: refreshToken(user) } };
@@ -168,9 +174,12 @@ export async function startProvider(): Promise<TestProvider> {
         response_types_supported: ["code"],
         subject_types_supported: ["public"],
         id_token_signing_alg_values_supported: ["ES256"],
+        ...(self.lies.userInfo && { userinfo_endpoint: `${issuer}/userinfo` }),
         ...self.lies.metadata,
       });
     }
+    if (request.url === "/userinfo")
+      return answer(200, self.lies.userInfo?.(String(request.headers.authorization).slice("Bearer ".length)));
     if (request.url?.startsWith("/login?")) {
       const link = (user: string): string =>
         `<a id="${user}" href="${signIn(`${issuer}${request.url}`, user).replaceAll("&", "&amp;")}">${user}</a>`;
@@ -186,7 +195,7 @@ export async function startProvider(): Promise<TestProvider> {
         self.questions.push(isRefresh ? "refresh" : "introspection");
         if (self.lies.asked !== undefined) return self.lies.asked(response);
         const { status, body } = isRefresh
-          ? refresh(form)
+          ? await refresh(form)
           : { status: 200, body: { active: isGood(form.get("token") ?? "") } };
         return answer(status, body);
       }

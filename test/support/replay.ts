@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { hash } from "../../src/adapters/crypto/hash.ts";
 import type { AuditEvent } from "../../src/audit/event.ts";
-import { describeDetails } from "../../src/flows/audit-fields.ts";
+import { claimDigest, describeDetails } from "../../src/flows/audit-fields.ts";
 import { decideAgain, differing, gather, isDecided, recordedOf } from "../../src/policy/replay.ts";
 import type { PolicySet } from "../../src/policy/rules.ts";
 
 /** REPL-D-1, REPL-D-4: each comes out the same, unless the trail does not hold all of it (REPL-D-5). */
 export function assertReplays(records: readonly { body: string }[], policy: PolicySet): void {
   const events = records.map(({ body }): AuditEvent => JSON.parse(body));
-  const trail = gather();
+  const trail = gather((text) => claimDigest(hash, text));
   for (const event of events) trail.take(event);
   for (const event of events) {
     if (!isDecided(event) || event.policy?.digest !== policy.digest) continue;

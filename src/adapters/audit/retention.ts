@@ -27,6 +27,7 @@ export type RetentionOptions = EndOptions & {
     | "jobs"
     | "rechecks"
     | "subjectEmails"
+    | "subjectClaims"
     | "policies"
     | "sliceMs"
   >;
@@ -51,9 +52,9 @@ export function startRetention(options: RetentionOptions): PeriodicWork {
 
   const sweep = async (closing: () => boolean): Promise<void> => {
     const before = clock.nowSeconds() - EXPIRED_GRACE_SECONDS;
-    const { audit, shortLived, families, jobs, rechecks, subjectEmails } = store;
-    const pendingConsents = { sweep: endPendingConsents(options) };
-    for (const rows of [audit, shortLived, families, jobs, pendingConsents, rechecks, subjectEmails]) {
+    const { audit, shortLived, families, jobs, rechecks, subjectEmails, subjectClaims } = store;
+    const pending = { sweep: endPendingConsents(options) };
+    for (const rows of [audit, shortLived, families, jobs, pending, rechecks, subjectEmails, subjectClaims]) {
       await removePaced(store, closing, (limit) => rows.sweep(before, limit));
     }
   };

@@ -2,7 +2,7 @@
  * What entries of the journal write, as rows: each list has the rows of one kind, with what is written and what its
  * conditions compare. journal-statements.ts says what becomes of them.
  */
-import type { SubjectEmail } from "../../policy/endings.ts";
+import type { Origin } from "../../policy/access.ts";
 import type { ConsentChange, FamilyChange, Guard, RegistrationChange } from "../../records.ts";
 import type { SecretDigest } from "../../settings/settings.ts";
 import {
@@ -36,6 +36,7 @@ import {
   SHORT_LIVED,
   SIGNING_KEY,
   SPENT_JTI,
+  SUBJECT_CLAIMS,
   SUBJECT_EMAIL,
   TOKEN,
 } from "./tables.ts";
@@ -165,6 +166,8 @@ export const LISTS = {
   recheck: listOf("short-lived rows", RECHECK.columns, NONE),
   /** The address that the latest token named for a user. */
   subject_email: listOf("short-lived rows", SUBJECT_EMAIL.columns, NONE),
+  /** What the issuer of a user said of them last. */
+  subject_claims: listOf("short-lived rows", SUBJECT_CLAIMS.columns, NONE),
 
   /** Questions that are decided, by their next version; such a one is none of its job any more. */
   question: listOf(
@@ -199,7 +202,9 @@ export function rowsOf(batch: readonly StoreEntry[]): JournalRows {
     }
   }
   for (const [clientId, issuedAtSeconds] of lastUses(batch)) addFor(0)("used", { clientId, issuedAtSeconds });
-  for (const one of latestEmails(batch)) addFor(0)("subject_email", one);
+  const emails = latestOf(batch, ({ email }) => email && { ...email, atSeconds: email.issuedAtSeconds });
+  for (const one of emails) addFor(0)("subject_email", one);
+  for (const one of latestOf(batch, ({ claims }) => claims)) addFor(0)("subject_claims", one);
   addCounts(addFor, batch);
   return rows;
 }
@@ -371,16 +376,22 @@ function lastUses(batch: readonly StoreEntry[]): ReadonlyMap<string, number> {
   return uses;
 }
 
-/** PCL-D-12: one for each user, that of the latest token, because a statement changes a row only once. */
-function latestEmails(batch: readonly StoreEntry[]): Iterable<SubjectEmail> {
-  const latest = new Map<string, SubjectEmail>();
-  for (const { email } of batch) {
-    if (email === undefined) continue;
-    const name = JSON.stringify(email.origin);
-    const known = latest.get(name) ?? email;
-    const younger = email.issuedAtSeconds >= known.issuedAtSeconds ? email : known;
-    const expiresAtSeconds = Math.max(email.expiresAtSeconds, known.expiresAtSeconds);
-    latest.set(name, { ...younger, expiresAtSeconds });
+/** PCL-D-12, PCL-D-8: one for each user, the latest, because a statement changes a row only once. */
+function latestOf<T extends { origin: Origin; atSeconds: number; expiresAtSeconds: number }>(
+  batch: readonly StoreEntry[],
+  of: (entry: StoreEntry) => T | undefined,
+): Iterable<T> {
+  const latest = new Map<string, T>();
+  for (const entry of batch) {
+    const one = of(entry);
+    if (one === undefined) continue;
+    const name = JSON.stringify(one.origin);
+    const known = latest.get(name) ?? one;
+    const younger = one.atSeconds >= known.atSeconds ? one : known;
+    latest.set(name, {
+      ...younger,
+      expiresAtSeconds: Math.max(one.expiresAtSeconds, known.expiresAtSeconds),
+    });
   }
   return latest.values();
 }

@@ -293,6 +293,18 @@ export const WRITES: readonly JournalWrite[] = [
       issued_at = case when excluded.issued_at < subject_email.issued_at then subject_email.issued_at else excluded.issued_at end,
       expires_at = case when excluded.expires_at < subject_email.expires_at then subject_email.expires_at else excluded.expires_at end`,
   },
+  {
+    name: "subject_claims_out",
+    list: "subject_claims",
+    why: "PCL-D-8: the latest word of the issuer counts, in whatever order they come.",
+    into: "subject_claims",
+    order: ["origin_iss", "origin_sub"],
+    conflict: `on conflict (origin_iss, origin_sub) do update set
+      stale = case when excluded.true_at < subject_claims.true_at then subject_claims.stale else excluded.stale end,
+      said = case when excluded.true_at < subject_claims.true_at then subject_claims.said else excluded.said end,
+      expires_at = case when excluded.expires_at < subject_claims.expires_at then subject_claims.expires_at else excluded.expires_at end,
+      true_at = case when excluded.true_at < subject_claims.true_at then subject_claims.true_at else excluded.true_at end`,
+  },
 
   {
     list: "question",

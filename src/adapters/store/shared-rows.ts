@@ -6,7 +6,7 @@ import { familyRows } from "./families.ts";
 import { jobRows } from "./jobs.ts";
 import { keyRows, policyRows, polledRows, restoredMark } from "./kept-rows.ts";
 import { pendingConsents } from "./pending-consents.ts";
-import { recheckRows, subjectEmailRows } from "./rechecks.ts";
+import { recheckRows, subjectClaimsRows, subjectEmailRows } from "./rechecks.ts";
 import { shortLivedRows } from "./short-lived.ts";
 import { signalRows } from "./signals.ts";
 import { type FindTokens, tokenRows } from "./token-facts.ts";
@@ -15,8 +15,9 @@ import { type FindTokens, tokenRows } from "./token-facts.ts";
 export function sharedRows(engine: Engine, findTokens: FindTokens, expired?: string) {
   const { token, endings } = tokenRows(engine, findTokens);
   const { port, standing } = consentRows(engine);
+  const subjectClaims = subjectClaimsRows(engine);
   return {
-    facts: { token, consents: standing },
+    facts: { token, consents: standing, claims: subjectClaims.find },
     consents: port,
     endings,
     ...clientRows(engine),
@@ -26,6 +27,7 @@ export function sharedRows(engine: Engine, findTokens: FindTokens, expired?: str
     pendingConsents: pendingConsents(engine),
     rechecks: recheckRows(engine),
     subjectEmails: subjectEmailRows(engine),
+    subjectClaims,
     signals: signalRows(engine),
     restored: restoredMark(engine),
     keys: keyRows(engine),

@@ -291,6 +291,10 @@ export interface RecheckRows extends Rechecks, Expiring {}
 
 export interface SubjectEmailRows extends SubjectEmails, Expiring {}
 
+export interface SubjectClaimsRows extends Expiring {
+  find: Facts["claims"];
+}
+
 export interface PendingConsentStore extends PendingConsents {
   /** At most `limit` of those whose end was before. */
   over(beforeSeconds: number, limit: number): Promise<readonly PendingConsent[]>;
@@ -352,6 +356,7 @@ export interface Store {
   pendingConsents: PendingConsentStore;
   rechecks: RecheckRows;
   subjectEmails: SubjectEmailRows;
+  subjectClaims: SubjectClaimsRows;
   signals: SignalRows;
   restored: RestoredMark;
   /** The time that one removal of rows should take. */

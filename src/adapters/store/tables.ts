@@ -13,6 +13,7 @@ import type {
   Signal,
   StandingConsent,
   StoredConsent,
+  SubjectWord,
   TokenRecord,
 } from "../../records.ts";
 import type { SecretDigest } from "../../settings/settings.ts";
@@ -87,6 +88,7 @@ export const TOKEN = tableOf<TokenRecord>()("token", {
   job_id: asText("jobId?"),
   job_iss: asText("jobIssuer?"),
   job_ends_at: asInteger("jobEndsAtSeconds?"),
+  claims: asJsonText("claims?"),
   confirmation: asJsonText("confirmation?"),
   issued_at: asInteger("issuedAtSeconds"),
   expires_at: asInteger("expiresAtSeconds"),
@@ -296,6 +298,15 @@ export const SUBJECT_EMAIL = tableOf<SubjectEmail>()("subject_email", {
   origin_sub: asText("origin.sub"),
   email: asKey("email"),
   issued_at: asInteger("issuedAtSeconds"),
+  expires_at: asInteger("expiresAtSeconds"),
+});
+
+export const SUBJECT_CLAIMS = tableOf<SubjectWord>()("subject_claims", {
+  origin_iss: asText("origin.iss"),
+  origin_sub: asText("origin.sub"),
+  true_at: asInteger("atSeconds"),
+  stale: asFlag("stale?"),
+  said: asJsonText("values"),
   expires_at: asInteger("expiresAtSeconds"),
 });
 

@@ -47,6 +47,7 @@ export function portsOfFile(settings: Settings, scenario: Scenario): ExplainPort
     endings: { isEnded: async () => false },
     facts: {
       token: async () => undefined,
+      claims: async () => undefined,
       consents: async (origin, actor): Promise<readonly Consent[]> =>
         consents.map((given, index) => ({ ...given, id: `given-${index}`, version: 1, origin, actor })),
     },

@@ -10,7 +10,7 @@ import { decideAgain, differing, type Gathered, gather, isDecided } from "../../
 import { compilePolicy, type PolicySet } from "../../policy/rules.ts";
 import { parseSpiffeId } from "../../spec/spiffe/id.ts";
 import type { Period } from "./over-trail.ts";
-import { APART, describe } from "./replay.ts";
+import { APART, describe, digest } from "./replay.ts";
 import { count } from "./tally.ts";
 import { recordedIn, type TrailSource } from "./trail-source.ts";
 
@@ -44,7 +44,7 @@ export async function impactOf(
   source: TrailSource,
   period: Period,
 ): Promise<Impact> {
-  const trail = gather();
+  const trail = gather(digest);
   if (removed.by === "rule") {
     for await (const told of recordedIn(source.told())) trail.take(told);
   }

@@ -1,5 +1,6 @@
 /** Derives questions from the values of a rule, each with a description for the output. */
 import { MODES } from "../../modes.ts";
+import { type ClaimDemands, pointerNames } from "../../policy/claims.ts";
 import type { Question } from "../../policy/question.ts";
 import {
   classesOf,
@@ -17,7 +18,7 @@ import {
 } from "../../policy/rules.ts";
 import { defined } from "../../result.ts";
 import type { Client, Settings } from "../../settings/settings.ts";
-import type { JsonObject } from "../../spec/rfc8259.ts";
+import { isJsonObject, type JsonObject } from "../../spec/rfc8259.ts";
 import { buildAct } from "../../spec/rfc8693.ts";
 import { matchesPattern, prefixesOver } from "../../spec/spiffe/id.ts";
 import { isPlatformName, type PlatformRegistration, platformId } from "../../spec/workload-grant.ts";
@@ -260,19 +261,42 @@ function* tokensOf(
     may_act: ", named in may_act",
     implied: ", consent implied",
   };
-  for (const { label, ...origin } of subjectsOf(settings, rule, names)) {
-    const subject = `${label}${consentLabels[rule.consent]}`;
+  const said = claimsSample(rule.subjects.claims);
+  const withClaims = said && `, of whom it says ${JSON.stringify(said)}`;
+  for (const { label, ...one } of subjectsOf(settings, rule, names)) {
+    const origin = said === undefined ? one : { ...one, claims: said };
+    const subject = `${label}${withClaims ?? ""}${consentLabels[rule.consent]}`;
     const tokens = isFor(rule, "subject_token")
       ? subjectTokensOf(settings, rule, caller, origin)
       : isFor(rule, "grant")
         ? grantsOf(settings, rule, caller, origin)
         : codesOf(origin);
-    for (const token of tokens) yield { ...token, subject, claims: { ...token.claims, ...consented } };
+    for (const token of tokens)
+      yield { ...token, subject, claims: { ...said, ...token.claims, ...consented } };
   }
 }
 
+/** Claims that meet the demands of a rule. */
+function claimsSample(demands: ClaimDemands | undefined): JsonObject | undefined {
+  if (demands === undefined) return undefined;
+  const sample: JsonObject = {};
+  for (const [at, [text = ""]] of Object.entries(demands)) {
+    const names = pointerNames(at);
+    let object = sample;
+    for (const name of names.slice(0, -1)) {
+      const below = isJsonObject(object[name]) ? object[name] : {};
+      object[name] = below;
+      object = below;
+    }
+    object[names.at(-1) ?? ""] = [text];
+  }
+  return sample;
+}
+
+const named = ({ iss, sub }: Origin): JsonObject => ({ iss, sub });
+
 type Bare = Omit<Token, "subject">;
-type Origin = { iss: string; sub: string };
+type Origin = { iss: string; sub: string; claims?: JsonObject };
 
 /** Subject tokens from the issuer, in each type that it is trusted for, and from this server. */
 function* subjectTokensOf(
@@ -294,7 +318,7 @@ function* subjectTokensOf(
         label: `${type === "id_token" ? "ID token " : ""}from the subject's issuer, ${label}`,
         earlier: "0",
         scopes,
-        claims: { ...origin, aud: [...new Set([...forUs, ...audiences])] },
+        claims: { ...named(origin), aud: [...new Set([...forUs, ...audiences])] },
         sent: (subjectClaims) => ({ origin, subjectClaims, subjectTokenType: type }),
       };
     }
@@ -337,7 +361,7 @@ function* grantsOf(
         earlier: `${hops}`,
         scopes: [],
         claims: defined<JsonObject>({
-          ...origin,
+          ...named(origin),
           aud: issuer,
           jti: "any",
           client_id: client,

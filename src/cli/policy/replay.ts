@@ -5,7 +5,7 @@
 import { hash } from "../../adapters/crypto/hash.ts";
 import { RECORD_VERSION } from "../../audit/event.ts";
 import { type Recorded, readRecorded } from "../../audit/recorded.ts";
-import { describeDetails } from "../../flows/audit-fields.ts";
+import { claimDigest, describeDetails } from "../../flows/audit-fields.ts";
 import { readArchive } from "../../policy/archive.ts";
 import { decideAgain, differing, gather, isDecided, recordedOf } from "../../policy/replay.ts";
 import type { PolicySet } from "../../policy/rules.ts";
@@ -26,7 +26,7 @@ export async function replay(
   source: TrailSource,
   { fromMs, toMs, next }: ReplayOptions,
 ): Promise<Result<Tally, readonly string[]>> {
-  const trail = gather();
+  const trail = gather(digest);
   for await (const body of source.told()) {
     const read = readRecorded(body);
     if (read !== undefined) trail.take(read);
@@ -77,6 +77,8 @@ export async function replay(
   if (gap !== undefined) faults.push(gap);
   return faults.length > 0 ? err(faults) : ok(tally);
 }
+
+export const digest = (text: string): string => claimDigest(hash, text);
 
 export const describe: Parameters<typeof decideAgain>[3] = (types, details) =>
   describeDetails(hash, types, details);

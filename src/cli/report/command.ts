@@ -11,6 +11,7 @@ import { isWorkloadPattern } from "../../spec/workload-grant.ts";
 import type { Admin, Command } from "../command.ts";
 import type { CommandArguments } from "../options.ts";
 import { type OverTrail, overTrail, type Period, readPeriod, recordedOptions } from "../policy/over-trail.ts";
+import { digest } from "../policy/replay.ts";
 import { recordedIn } from "../policy/trail-source.ts";
 import { worldOf } from "../policy/world.ts";
 import { word } from "../text.ts";
@@ -39,7 +40,7 @@ async function report(on: OverTrail, folder: string, period: Period, nowMs: numb
     printError(`${word(folder)} is not an empty folder, and nothing was written: give another name`);
     return EXIT.refused;
   }
-  const trail = gather();
+  const trail = gather(digest);
   for await (const told of recordedIn(source.told())) trail.take(told);
   const counted = nothingCounted();
   for await (const event of recordedIn(source.events(period.fromMs), period)) countEvent(counted, event);

@@ -248,7 +248,7 @@ function refusalOf(
   const row = { ...refused, lastRequest: event.request?.id, allowedNow: false };
   const { facts } = event;
   if (facts === undefined || !isJudged) return row;
-  const asked = askedOf({ ...event, facts }, issuer, trail);
+  const asked = askedOf({ ...event, facts }, issuer, trail, policy.claims);
   if (!asked.ok) return row;
   const decided = decideRequest(policy, asked.value);
   if (decided.ok) return { ...row, allowedNow: true };

@@ -23,6 +23,8 @@ export type NotFound = Failure & { known?: Known };
 /** What an issued token has of an option. */
 export type Part = {
   row?: Partial<TokenRecord>;
+  /** By what it ends the token, beside what the order has of it. */
+  ends?: Partial<Endable>;
   /** What must hold when it is written, and is used up then. */
   guards?: readonly Guard[];
   entry?: Pick<Entry, "family" | "rows" | "question">;
@@ -40,6 +42,8 @@ export type TokenOption = {
   prove?(ports: KeyProofPorts, request: TokenRequest, evidence: KeyEvidence): Result<TokenRequest, Failure>;
   /** Looks up what the request names, and narrows by it what the policy is asked. */
   find?(ports: FindPorts, request: TokenRequest, order: Order): Awaitable<Result<Order, NotFound>>;
+  /** Reads what is true by now, which each decision does anew. */
+  renew?(ports: Pick<Ports, "settings" | "facts">, order: Order): Awaitable<Order>;
   /** The request as events tell it. */
   tell?(request: TokenRequest, order: Order): TokenRequest;
   /** What the event has of it, whatever is decided. */

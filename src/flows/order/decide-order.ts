@@ -5,7 +5,7 @@ import type { Ports } from "../../ports.ts";
 import { type Awaitable, defined, err, ok, type Result, whenReady } from "../../result.ts";
 import { buildToken, type Decided } from "../build-token.ts";
 import type { TokenOption } from "../options/option.ts";
-import { claimsOf, concerned } from "../options.ts";
+import { claimsOf, concerned, upToNow } from "../options.ts";
 import type { FinalFailure } from "../refusal.ts";
 import { toFailure } from "../token-request.ts";
 import type { Order } from "./order.ts";
@@ -22,8 +22,9 @@ export function decideOrder(
   nowSeconds: number,
   options = concerned(ports.settings(), order),
 ): Awaitable<Result<Decided, OrderDenied>> {
+  const asked = upToNow(ports, options, order);
   return whenReady(findConsents(ports, order, nowSeconds), (consents) =>
-    decideUnder(ports, order, consents, nowSeconds, options),
+    whenReady(asked, (one) => decideUnder(ports, one, consents, nowSeconds, options)),
   );
 }
 

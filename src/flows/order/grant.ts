@@ -10,6 +10,7 @@ import { checkIdJag } from "../../spec/id-jag.ts";
 import { checkGrant, type GrantProfile, type NamedGrant } from "../../spec/rfc7523.ts";
 import { readConfirmation } from "../../spec/rfc7800.ts";
 import type { JsonObject } from "../../spec/rfc8259.ts";
+import { claimsOfToken } from "../subject-claims.ts";
 import type { ResolvedSubject } from "./order.ts";
 import { detailsOf, foreignJob, foreignRoot, mapSubject, readActors } from "./subject.ts";
 
@@ -62,6 +63,7 @@ export function readGrant(
       issuer: issuer.issuer,
       tokenType: "grant",
       boundTo: readConfirmation(claims),
+      claims: claimsOfToken(settings, issuer.issuer, claims),
       ...actors.value,
     });
     const job = foreignJob(issuer, claims);

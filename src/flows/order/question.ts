@@ -1,6 +1,7 @@
 /** A question in claims, as the order that the same request would make: without proof of the client, without signatures. */
 import type { Reason, TokenReason } from "../../audit/reasons.ts";
 import { MODES, type Mode } from "../../modes.ts";
+import type { Subject } from "../../policy/access.ts";
 import { boundsFrom } from "../../policy/jobs.ts";
 import { modeOf, type Question } from "../../policy/question.ts";
 import type { Ports } from "../../ports.ts";
@@ -16,6 +17,7 @@ import { isPlatformName, parsePlatformId } from "../../spec/workload-grant.ts";
 import { checkAssociation, findClient } from "../find-client.ts";
 import type { Failure } from "../refusal.ts";
 import { checkOrigin, checkSubject } from "../still-covers.ts";
+import { claimsTold } from "../subject-claims.ts";
 import { grantIssuer, readGrant } from "./grant.ts";
 import { checkGrantType } from "./grant-type.ts";
 import type { Evidence, Order, Requested, RequestingClient, ResolvedSubject } from "./order.ts";
@@ -190,7 +192,7 @@ function claimed(ports: QuestionPorts, question: Question): Evidence {
 /** Makes what the code of this user would stand for: all that the client asks them for, as if they gave it. */
 async function readSignedIn(
   ports: QuestionPorts,
-  { iss, sub: foreign }: NonNullable<Question["signedIn"]>,
+  { iss, sub: foreign, claims }: NonNullable<Question["signedIn"]>,
   { target = "", scope }: Question,
 ): Promise<Result<ResolvedSubject, Refused>> {
   const { trustedIssuers, signIn, policy } = ports.settings();
@@ -204,17 +206,19 @@ async function readSignedIn(
   if (!trusted.ok) return err({ reason: trusted.error });
   const forPeople = [...policy.targets.values()].filter(({ people }) => people);
   const named = policy.targets.get(target)?.scopes ?? forPeople.flatMap(({ scopes }) => scopes);
+  const nowSeconds = ports.clock.nowSeconds();
   return ok({
     sub,
-    subject: {
+    subject: defined<Subject>({
       tokenType: "code",
       origin,
       audiences: [],
       scopes: scope?.split(" ") ?? [...new Set(named)],
-      expiresAtSeconds: ports.clock.nowSeconds(),
+      expiresAtSeconds: nowSeconds,
       chain: [],
       issuer: iss,
-    },
+      claims: claimsTold(ports.settings(), iss, claims, nowSeconds),
+    }),
   });
 }
 
@@ -240,7 +244,10 @@ async function readClaimedForeign(
   const named = typeof claims.iss === "string" ? ports.settings().trustedIssuers.get(claims.iss) : undefined;
   const { acceptAs = [] } = named ?? {};
   const tokenType = subjectTokenType ?? (acceptAs.includes("jwt") ? "jwt" : (acceptAs[0] ?? "jwt"));
-  const token = { claims, tokenType, clientId, requestedType };
+  const { policy } = ports.settings();
+  // PCL-D-8: what a question does not date is true now.
+  const dated = policy.claims.has(String(claims.iss)) ? { iat: ports.clock.nowSeconds(), ...claims } : claims;
+  const token = { claims: dated, tokenType, clientId, requestedType };
   const issuer = subjectIssuer(ports, token);
   if (!issuer.ok) return issuer;
   if (origin !== undefined && (origin.iss !== claims.iss || origin.sub !== claims.sub)) {
@@ -268,7 +275,8 @@ function readClaimedOwn(
   const actors = readActors(claims, issuer, issuer);
   if (!actors.ok) return actors;
   // Without an origin, the subject is a client of ours.
-  const { origin = { iss: issuer, sub: sub.value } } = question;
+  const { iss, sub: theirs } = question.origin ?? { iss: issuer, sub: sub.value };
+  const origin = { iss, sub: theirs };
   const trusted = checkSubject(ports.settings(), origin, sub.value);
   if (!trusted.ok) return err({ reason: trusted.error });
   return readOwnSubject(
@@ -281,6 +289,7 @@ function readClaimedOwn(
       details: details.value,
       expiresAtSeconds: Math.floor(times.value.exp),
       boundTo: readConfirmation(claims),
+      claims: claimsTold(ports.settings(), origin.iss, question.origin?.claims, nowSeconds),
       ...actors.value,
     }),
   );

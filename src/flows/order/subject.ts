@@ -26,6 +26,7 @@ import { parseAct, type RequestedType } from "../../spec/rfc8693.ts";
 import { type Detail, readDetails } from "../../spec/rfc9396.ts";
 import { emailAddress } from "../../spec/ssf.ts";
 import { claimAt, isWorkload, matchRegistration } from "../../spec/workload-grant.ts";
+import { claimsOfToken } from "../subject-claims.ts";
 import type { PlatformProof } from "../verifier.ts";
 import type { ResolvedSubject } from "./order.ts";
 
@@ -36,7 +37,15 @@ type Refused = { reason: TokenReason };
 /** The members of a row that make the subject of a token of ours. */
 export type OwnSubject = Pick<
   Subject,
-  "origin" | "audiences" | "scopes" | "details" | "expiresAtSeconds" | "chain" | "mayAct" | "boundTo"
+  | "origin"
+  | "audiences"
+  | "scopes"
+  | "details"
+  | "expiresAtSeconds"
+  | "chain"
+  | "mayAct"
+  | "boundTo"
+  | "claims"
 > & { sub: string };
 
 export function readOwnSubject(
@@ -150,6 +159,7 @@ export function readForeignSubject(
       issuer: issuer.issuer,
       tokenType,
       boundTo: readConfirmation(claims),
+      claims: claimsOfToken(ports.settings(), issuer.issuer, claims),
       ...actors.value,
     });
     const job = foreignJob(issuer, claims);

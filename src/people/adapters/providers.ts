@@ -23,6 +23,7 @@ import {
   parseRefreshAnswer,
   parseTokenAnswer,
   parseTokenError,
+  parseUserInfo,
   providerMetadataUrl,
 } from "../spec/oidc.ts";
 import { makePause, type Pause } from "./pause.ts";
@@ -94,6 +95,7 @@ export function openProviders(options: ProviderOptions): OpenProviders {
       const { reason, said } = tokens.error;
       return err({ ...tokens.error, reason: ABOUT_USER.get(said?.error) ?? reason });
     },
+    userInfo: async (name, bearer) => ask(name, userInfoEndpoint, { bearer }, parseUserInfo),
     published: (name) => sources.get(name)?.keys.map(({ publicJwk }) => publicJwk),
     configure(providers) {
       const next = new Map<string, Source>();
@@ -111,7 +113,7 @@ export function openProviders(options: ProviderOptions): OpenProviders {
   };
 }
 
-/** Asks a provider for its metadata, or by a form, unless it failed just now. */
+/** Asks a provider for its metadata, by a form or for its userinfo, unless it failed just now. */
 function asker(options: ProviderOptions, find: (name: string) => Source | undefined) {
   const metadataOf = async (name: string): Promise<Result<ProviderMetadata, ProviderFailure>> => {
     const source = find(name);
@@ -121,11 +123,11 @@ function asker(options: ProviderOptions, find: (name: string) => Source | undefi
     const found = known ? await metadata.current() : await pause.ask(() => lookFor(metadata), isThere);
     return found === undefined ? UNAVAILABLE : ok(found);
   };
-  /** Posts a form to an endpoint of the provider, and reads what it answers. */
+  /** Posts a form to an endpoint of the provider, or shows it an access token, and reads what it answers. */
   const ask = async <T>(
     name: string,
     endpoint: (source: Source, metadata: ProviderMetadata) => string | undefined,
-    form: Readonly<Record<string, string>>,
+    sent: Readonly<Record<string, string>> | { bearer: string },
     parse: (text: string) => Result<T, { kind: ProviderFailure["reason"] }>,
   ): Promise<Result<T, ProviderFailure>> => {
     const source = find(name);
@@ -133,7 +135,7 @@ function asker(options: ProviderOptions, find: (name: string) => Source | undefi
     const url = source && metadata.ok ? endpoint(source, metadata.value) : undefined;
     if (source === undefined || url === undefined) return UNAVAILABLE;
     const answered = await source.pause.ask(
-      () => post(url, source, form, options),
+      () => send(url, source, sent, options),
       (result) => result !== UNAVAILABLE,
     );
     if (answered === undefined) return UNAVAILABLE;
@@ -165,18 +167,24 @@ const tokenEndpoint = ({ provider: { auth } }: Source, metadata: ProviderMetadat
 const introspectionEndpoint = (_: Source, metadata: ProviderMetadata): string | undefined =>
   metadata.introspectionEndpoint;
 
-async function post(
+const userInfoEndpoint = (_: Source, metadata: ProviderMetadata): string | undefined =>
+  metadata.userInfoEndpoint;
+
+async function send(
   url: string,
   source: Source,
-  form: Readonly<Record<string, string>>,
+  sent: Readonly<Record<string, string>> | { bearer: string },
   options: ProviderOptions,
 ): Promise<Result<{ text: string; status: number }, ProviderFailure>> {
   const { provider } = source;
-  const sent = authenticated(source, form, options.clock.nowSeconds(), options.random.id());
+  const asked =
+    "bearer" in sent
+      ? { authorization: `Bearer ${sent.bearer}` }
+      : { post: authenticated(source, sent, options.clock.nowSeconds(), options.random.id()) };
   const end = timeFetch(options.clock, (note) => options.onFetch(provider.name, note));
   try {
     const agent = isWithin(provider, url) ? source.connections : undefined;
-    const asking = defined<FetchOptions>({ post: sent, agent });
+    const asking = defined<FetchOptions>({ ...asked, agent });
     const { status, text } = await fetchDocument(at(provider, url), METADATA_BYTES_MAX, asking);
     if (ERRORS.includes(status)) {
       const error = parseTokenError(text);

@@ -1,5 +1,5 @@
 /** What a user may be asked to give to a client: what the policy would allow it if the user consented to everything. */
-import type { AccessRequest, Allowed, Consent, Denied, JobBounds } from "../../policy/access.ts";
+import type { AccessRequest, Allowed, Consent, Denied, JobBounds, Subject } from "../../policy/access.ts";
 import { decide } from "../../policy/decide.ts";
 import { type ProposedJob, proposedJob } from "../../policy/jobs.ts";
 import { allowsRefresh, isFor, type PolicySet, type Rule, SELF, type Target } from "../../policy/rules.ts";
@@ -35,7 +35,7 @@ export function offerTo(
   { settings, clock }: Pick<PeoplePorts, "settings" | "clock">,
   client: Client,
   { target: name, scope, details, job, pushed = false }: PendingRequest,
-  { origin, authTimeSeconds, acr }: Session,
+  { origin, authTimeSeconds, acr, claims }: Session,
 ): Result<ReviewOffer, Denied> {
   const { policy } = settings();
   // The request waits with its details once: those of the job are the same.
@@ -48,7 +48,7 @@ export function offerTo(
     clientId: client.clientId,
     registrationClass: client.registrationClass,
     clientScopes: client.scopes,
-    subject: {
+    subject: defined<Subject>({
       tokenType: "code",
       origin,
       audiences: [],
@@ -57,7 +57,8 @@ export function offerTo(
       chain: [],
       issuer: origin.iss,
       signIn: defined({ authTimeSeconds, acr }),
-    },
+      claims,
+    }),
     target: name,
     scope,
     details,

@@ -6,21 +6,37 @@ import type { AuditEvent } from "../../audit/event.ts";
 import { endingEntry } from "../../flows/endings.ts";
 import { foreignRoot, subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
+import { verifySigned } from "../../flows/subject-token.ts";
 import { type Known, refuseRequest, type TokenRequest } from "../../flows/token-request.ts";
 import { RECHECK_AGAIN_SECONDS, RECHECK_LOOK_MS, RECHECK_WAIT_MS } from "../../limits/people.ts";
 import type { Origin } from "../../policy/access.ts";
+import type { ClaimsWord } from "../../policy/claims.ts";
 import { type ForeignRoot, subjectEmail } from "../../policy/endings.ts";
 import type { BasePorts } from "../../ports.ts";
 import type { Entry, Recheck } from "../../records.ts";
 import { defined, err, ok, type Result } from "../../result.ts";
 import type { Provider, SignInSettings } from "../../settings/settings.ts";
-import { parseJws } from "../../spec/rfc7515.ts";
+import { type Jws, parseJws } from "../../spec/rfc7515.ts";
+import { JWT_TYPES } from "../../spec/rfc8725.ts";
 import type { PeoplePorts, ProviderFailure } from "../ports.ts";
 import { checkRefreshedIdToken, type ProviderTokens } from "../spec/oidc.ts";
 import { eachStanding } from "./consent.ts";
+import { hearClaims, isHeard, keepWord } from "./heard-claims.ts";
 
 export type RecheckPorts = BasePorts &
-  Pick<PeoplePorts, "consents" | "journal" | "providers" | "providerSecrets" | "rechecks" | "timers">;
+  Pick<
+    PeoplePorts,
+    | "consents"
+    | "endings"
+    | "facts"
+    | "issuers"
+    | "journal"
+    | "verifier"
+    | "providers"
+    | "providerSecrets"
+    | "rechecks"
+    | "timers"
+  >;
 
 /** A user in whose name a request asks for a token. */
 export type Vouched = {
@@ -66,7 +82,7 @@ export async function askProvider(
   request: AuditedRequest,
   user: Vouched,
 ): Promise<Result<undefined, Lapsed>> {
-  const { recheck, sinceSeconds, unaskedSeconds } = user;
+  const { origin, recheck, sinceSeconds, unaskedSeconds } = user;
   const { seconds, graceSeconds } = signIn.recheck;
   if (recheck !== undefined && isDenied(recheck))
     return end(ports, signIn, recheck, eventOf(ports, request, recheck.provider, user));
@@ -75,7 +91,8 @@ export async function askProvider(
   const since = (atSeconds: number): number => Math.abs(nowSeconds - atSeconds);
   // RECHECK-D-1: a sign-in is a word of the provider too.
   const ageSeconds = since(recheck?.confirmedAtSeconds ?? sinceSeconds);
-  if (ageSeconds < seconds) return STANDS;
+  const claims = await claimsDue(ports, origin, recheck);
+  if (ageSeconds < seconds && claims === undefined) return STANDS;
   const way = recheck && wayToAsk(ports, signIn, recheck);
   // RECHECK-D-4: where the provider cannot be asked, the user's next sign-in on any page of ours is its answer.
   if (way === undefined) return ageSeconds < unaskedSeconds ? STANDS : TOO_OLD;
@@ -85,7 +102,7 @@ export async function askProvider(
   const unanswered = last.confirmedAtSeconds === 0 ? WANTED : serves;
   // RECHECK-D-2: of several refreshes at once, on whatever instances, one asks; the others go on, or wait for its answer.
   const agoSeconds = since(last.askedAtSeconds);
-  const isRecent = agoSeconds < RECHECK_AGAIN_SECONDS;
+  const isRecent = agoSeconds < RECHECK_AGAIN_SECONDS && claims !== "changed";
   const asked = { ...last, version: last.version + 1, askedAtSeconds: nowSeconds };
   if (!isRecent && (await ports.rechecks.replace(asked))) {
     const about = { ...way, asked, event: eventOf(ports, request, way.provider.name, user) };
@@ -97,6 +114,23 @@ export async function askProvider(
   return answered === undefined
     ? silent(RECHECK_AGAIN_SECONDS - (isRecent ? agoSeconds : 0))
     : askProvider(ports, signIn, request, { ...user, recheck: answered });
+}
+
+/**
+ * PCL-D-8: what the provider said of the user's claims is heard anew once half of its time is over, or its issuer says that it
+ * changed since it was asked.
+ */
+async function claimsDue(
+  { settings, facts, clock }: RecheckPorts,
+  origin: Origin,
+  recheck: Recheck | undefined,
+): Promise<"old" | "changed" | undefined> {
+  if (!isHeard(settings(), origin.iss)) return undefined;
+  const word = await facts.claims(origin);
+  if (word?.stale) return word.atSeconds > (recheck?.askedAtSeconds ?? 0) ? "changed" : "old";
+  const { claimsMaxSeconds = 0 } = settings().trustedIssuers.get(origin.iss) ?? {};
+  const ageSeconds = clock.nowSeconds() - (word?.atSeconds ?? 0);
+  return ageSeconds > claimsMaxSeconds / 2 ? "old" : undefined;
 }
 
 /** RECHECK-D-5: all that the user has here ends in one step with the event that tells what the provider said. */
@@ -125,12 +159,14 @@ async function question(
   const answer = await ports.providers.confirm(provider.name, secret);
   const about = checkSameUser(ports, provider, asked.origin, answer);
   if (about.ok) {
-    const { refreshToken = secret, root } = about.value;
+    const { refreshToken = secret, root, jws } = about.value;
+    const word = await hear(ports, provider, asked.origin, about.value, jws);
+    const claims = word && (await keepWord(ports, asked.origin, word, event.request));
     await ports.rechecks.replace(confirmed(ports, provider, asked, refreshToken));
     // PCL-D-12: what it says now is its latest token.
     const email = subjectEmail(ports.hash.sha256, asked.origin, root, asked.expiresAtSeconds);
     const told = { ...event, outcome: "allow", reason: "provider_confirmed" } as const;
-    await ports.journal.record(defined<Entry>({ event: told, email }));
+    await ports.journal.record(defined<Entry>({ event: told, email, claims }));
     return STANDS;
   }
   const { reason, said } = about.error;
@@ -145,6 +181,21 @@ async function question(
   const detail = { ...event.detail, ...said, serves: after.ok };
   await ports.journal.record({ event: { ...event, outcome: "error", reason, detail } });
   return after;
+}
+
+/** PCL-D-1: claims are taken of an ID token whose signature is verified, which the answer to a refresh needs for nothing else. */
+async function hear(
+  ports: RecheckPorts,
+  provider: Provider,
+  origin: Origin,
+  tokens: ProviderTokens,
+  jws: Jws | undefined,
+): Promise<ClaimsWord | undefined> {
+  const trusted = ports.settings().trustedIssuers.get(provider.issuer);
+  if (trusted === undefined || !isHeard(ports.settings(), origin.iss)) return undefined;
+  const by = { ...trusted, algorithms: [provider.idTokenAlg] };
+  const signed = jws && (await verifySigned(ports, by, JWT_TYPES.idToken, jws));
+  return hearClaims(ports, provider, origin, tokens, signed?.ok ? jws?.claims : undefined);
 }
 
 /** What the row says once the question of another request is answered; undefined where that takes too long. */
@@ -218,7 +269,7 @@ async function end(
   return GONE;
 }
 
-type Confirmed = ProviderTokens & { root?: ForeignRoot };
+type Confirmed = ProviderTokens & { root?: ForeignRoot; jws?: Jws };
 
 /** OIDC-12.2-1: what the provider answers is about this user, or it is no answer. */
 function checkSameUser(
@@ -237,7 +288,7 @@ function checkSameUser(
     named.value === sub &&
     checkRefreshedIdToken(parsed.value.claims, { issuer, clientId });
   if (!isSame || trusted === undefined) return err({ reason: "provider_answer_malformed" });
-  return ok({ ...answer.value, root: foreignRoot(trusted, parsed.value.claims) });
+  return ok({ ...answer.value, root: foreignRoot(trusted, parsed.value.claims), jws: parsed.value });
 }
 
 type RecheckEvent = Omit<AuditEvent, "outcome" | "reason"> & Required<Pick<AuditEvent, "policy">>;

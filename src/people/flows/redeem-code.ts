@@ -15,6 +15,7 @@ import { readOrder } from "../../flows/order/read-order.ts";
 import { jktOf } from "../../flows/prove-keys.ts";
 import type { AuditedRequest, Failure, RefusedRequest } from "../../flows/refusal.ts";
 import { checkSubject } from "../../flows/still-covers.ts";
+import { keysOfClaims } from "../../flows/subject-claims.ts";
 import { type Known, refuseRequest, type TokenRequest } from "../../flows/token-request.ts";
 import { CODE_SECONDS } from "../../limits/people.ts";
 import type { Allowed, Origin, Subject } from "../../policy/access.ts";
@@ -274,7 +275,12 @@ function startOf(
     acr,
     usedAtSeconds: clock.nowSeconds(),
     generation: 1,
-    endingKeys: [...keysOf(ports, key, code), { key: rule, sinceMs: refresh.startedAtSeconds * 1000 }],
+    endingKeys: [
+      ...keysOf(ports, key, code),
+      { key: rule, sinceMs: refresh.startedAtSeconds * 1000 },
+      // PCL-D-9: what the user gave as a member of a group ends with that.
+      ...keysOfClaims(hash.sha256, origin, allowed.rule, code.signedInAtSeconds),
+    ],
   });
   const family = { start, digest: hash.sha256(gives) };
   const ends = refreshSettings === undefined ? start : inForce(start, refreshSettings);

@@ -141,13 +141,15 @@ export function demandSignIn(
   { trace }: Denied,
 ): PendingRequest | undefined {
   if (request.demanded) return undefined;
-  const demanding = trace.find(({ failed }) => failed === "sign_in");
+  // PCL-D-8: what the provider said of the user may be too old, which another sign-in mends.
+  const demanding = trace.find(({ failed }) => failed === "sign_in" || failed === "claims_too_old");
   const rule = settings().policy.rules.get(demanding?.rule ?? "");
   if (rule === undefined || !isFor(rule, "code")) return undefined;
   const { wishes } = request;
   const demanded = {
     ...wishes,
-    prompt: [...new Set([...wishes.prompt, "login" as const])],
+    prompt:
+      demanding?.failed === "sign_in" ? [...new Set([...wishes.prompt, "login" as const])] : wishes.prompt,
     acrValues: rule.acr ?? wishes.acrValues,
   };
   // The sign-in that was done for this request is not enough, so it does not count as done.

@@ -6,7 +6,9 @@ import { isDisabled } from "../../flows/endings.ts";
 import { findClient } from "../../flows/find-client.ts";
 import { foreignRoot, mapSubject, subjectOf } from "../../flows/order/subject.ts";
 import type { AuditedRequest } from "../../flows/refusal.ts";
+import { claimsInForce } from "../../flows/subject-claims.ts";
 import { REFRESH_DAYS_MAX, SESSION_SECONDS_MAX, SIGN_IN_SECONDS } from "../../limits/people.ts";
+import type { ClaimsWord } from "../../policy/claims.ts";
 import { type ForeignRoot, signInKeys, subjectEmail } from "../../policy/endings.ts";
 import type { BasePorts, ForeignTokenPorts, RecordPorts } from "../../ports.ts";
 import type { Entry, Recheck, RowChange } from "../../records.ts";
@@ -27,6 +29,7 @@ import {
   displayName,
   type IdTokenRule,
   maxAgeOf,
+  type ProviderTokens,
   parseAuthenticationResponse,
   readErrorCode,
   verifiedMail,
@@ -34,6 +37,7 @@ import {
 } from "../spec/oidc.ts";
 import type { SignInWishes } from "../spec/rfc6749-authorization.ts";
 import { tellClient } from "./authorize.ts";
+import { hearClaims, keepWord } from "./heard-claims.ts";
 import { countedNotice, type NoticeFacts, type NoticeKind, notice, type Outcome } from "./outcome.ts";
 import { redirectOf, type Told } from "./read-authorization.ts";
 import { buildSession } from "./session.ts";
@@ -51,7 +55,7 @@ export type SignInPorts = BeginPorts &
   AskingClientPorts &
   ForeignTokenPorts &
   RecordPorts &
-  Pick<PeoplePorts, "endings" | "providerSecrets" | "shortLived" | "throttle">;
+  Pick<PeoplePorts, "endings" | "facts" | "providerSecrets" | "shortLived" | "throttle">;
 
 export async function beginSignIn(
   ports: BeginPorts,
@@ -213,6 +217,8 @@ type Read = {
   session: Session;
   token: AuditedToken;
   root: ForeignRoot;
+  /** What the provider says of the user's claims. */
+  word?: ClaimsWord;
   /** The provider's own refresh token, by which it is asked about the user later; encrypted. */
   sealed?: string;
 };
@@ -241,13 +247,28 @@ async function readSession(
   });
   if (!tokens.ok) return tokens;
   const { idToken, refreshToken } = tokens.value;
-  const read = await readIdToken(ports, provider, attempt, idToken);
-  if (!read.ok) return read;
+  const found = await readIdToken(ports, provider, attempt, idToken);
+  if (!found.ok) return found;
+  const read = ok(await withClaims(ports, provider, found.value, tokens.value));
   const { session } = read.value;
   if (refreshToken === undefined || provider.recheck === "visit")
     return ok({ ...read.value, session: { ...session, unasked: true } });
   const sealed = ports.providerSecrets.seal(provider, session.origin.sub, refreshToken);
   return ok({ ...read.value, sealed });
+}
+
+/** PCL-D-7: with what the provider says of the claims that rules demand, for the page on which the user decides. */
+async function withClaims(
+  ports: SignInPorts,
+  provider: Provider,
+  read: Read & { claims: JsonObject },
+  tokens: ProviderTokens,
+): Promise<Read> {
+  const { claims: idClaims, ...rest } = read;
+  const { origin } = rest.session;
+  const word = await hearClaims(ports, provider, origin, tokens, idClaims);
+  const claims = word && claimsInForce(ports.settings(), { origin }, word);
+  return defined<Read>({ ...rest, session: defined<Session>({ ...rest.session, claims }), word });
 }
 
 /** RECHECK-D-1: a sign-in is a word of the provider, so that the next question is due after a while. */
@@ -268,7 +289,7 @@ async function readIdToken(
   provider: Provider,
   attempt: SignInAttempt,
   compact: string,
-): Promise<Result<Read, { reason: Reason }>> {
+): Promise<Result<Read & { claims: JsonObject }, { reason: Reason }>> {
   const nowSeconds = ports.clock.nowSeconds();
   const issuer = ports.settings().trustedIssuers.get(provider.issuer);
   if (issuer === undefined) return err({ reason: "issuer_unknown" });
@@ -315,7 +336,7 @@ async function readIdToken(
     startedAtSeconds: nowSeconds,
   });
   const token = describeToken(ports, parsed.value, "id_token");
-  return ok({ session, token, root: foreignRoot(issuer, claims) });
+  return ok({ session, token, root: foreignRoot(issuer, claims), claims });
 }
 
 /**
@@ -325,7 +346,7 @@ async function readIdToken(
 async function complete(
   ports: SignInPorts,
   audited: AuditedRequest,
-  { session, token, root, sealed }: Read,
+  { session, token, root, sealed, word }: Read,
   at: { attempt: SignInAttempt; browser: string; session: string | undefined },
 ): Promise<SignedIn | undefined> {
   const { origin, provider, authTimeSeconds, acr } = session;
@@ -347,8 +368,9 @@ async function complete(
   // PCL-D-12: what the user gives in the session may last longer than that.
   const lastsUntil = nowSeconds + SESSION_SECONDS_MAX + REFRESH_DAYS_MAX * 24 * 3600;
   const email = subjectEmail(ports.hash.sha256, origin, root, lastsUntil);
+  const claims = word && (await keepWord(ports, origin, word, audited));
   const recorded = await ports.journal.record(
-    defined<Entry>({ event, rows: [spent, ...opened.rows], recheck, email }),
+    defined<Entry>({ event, rows: [spent, ...opened.rows], recheck, email, claims }),
   );
   if (!recorded.ok) return undefined;
   return {

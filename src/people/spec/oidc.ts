@@ -36,6 +36,7 @@ export type ProviderMetadata = {
   tokenEndpoint: string;
   introspectionEndpoint?: string;
   endSessionEndpoint?: string;
+  userInfoEndpoint?: string;
   /** Whether it names itself in every response (RFC 9207). */
   namesItself: boolean;
   /** Whether a user has the same `sub` for every client. */
@@ -80,6 +81,7 @@ export function parseProviderMetadata(
       tokenEndpoint,
       introspectionEndpoint: webUrl(members.introspection_endpoint),
       endSessionEndpoint: webUrl(members.end_session_endpoint),
+      userInfoEndpoint: webUrl(members.userinfo_endpoint),
       namesItself: members.authorization_response_iss_parameter_supported === true,
       hasPublicSubjects: !Array.isArray(types) || types.includes("public"),
     }),
@@ -207,8 +209,8 @@ export const buildClientAssertion = (
 type AnswerMalformed = { kind: "provider_answer_malformed" };
 const MALFORMED = err<AnswerMalformed>({ kind: "provider_answer_malformed" });
 
-/** What a token endpoint gave; the access token is not looked at. */
-export type ProviderTokens = { idToken?: string; refreshToken?: string };
+/** What a token endpoint gave; the access token is of use at the provider's userinfo endpoint alone. */
+export type ProviderTokens = { idToken?: string; refreshToken?: string; accessToken?: string };
 
 /** OIDC-3.1.3.3-1: the answer to a code, which has an ID token. */
 export function parseTokenAnswer(
@@ -225,11 +227,18 @@ export function parseRefreshAnswer(text: string): Result<ProviderTokens, AnswerM
   const json = parseJson(text, JSON_DEPTH_MAX);
   if (!json.ok || !isJsonObject(json.value)) return MALFORMED;
   const { id_token: idToken, refresh_token: refreshToken, token_type: tokenType } = json.value;
+  const { access_token: accessToken } = json.value;
   const isText = (value: Json | undefined): value is string | undefined =>
     value === undefined || (typeof value === "string" && value !== "");
   const isBearer = typeof tokenType === "string" && tokenType.toLowerCase() === "bearer";
-  if (!isBearer || !isText(idToken) || !isText(refreshToken)) return MALFORMED;
-  return ok(defined<ProviderTokens>({ idToken, refreshToken }));
+  if (!isBearer || !isText(idToken) || !isText(refreshToken) || !isText(accessToken)) return MALFORMED;
+  return ok(defined<ProviderTokens>({ idToken, refreshToken, accessToken }));
+}
+
+/** OIDC-D-6, PCL-D-8: what the userinfo endpoint says, as JSON; a signed answer is not read. */
+export function parseUserInfo(text: string): Result<JsonObject, AnswerMalformed> {
+  const json = parseJson(text, JSON_DEPTH_MAX);
+  return json.ok && isJsonObject(json.value) ? ok(json.value) : MALFORMED;
 }
 
 /** RFC 7662 2.2: whether the token is active, by the answer of the provider's introspection endpoint. */

@@ -1,8 +1,8 @@
-/** The contract of both stores: which users had an e-mail address in the latest token of their issuer. */
+/** The contract of both stores: which users had an e-mail address in the latest token of their issuer, and what it says of them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SubjectEmail } from "../../../src/policy/endings.ts";
-import { type Harness, makeEvent, NOW_SECONDS, Writer } from "./store.contract.ts";
+import { type Harness, makeEvent, makeToken, NOW_SECONDS, Writer } from "./store.contract.ts";
 
 const email = (extra: Partial<SubjectEmail> = {}): SubjectEmail => ({
   origin: { iss: "https://idp.example", sub: "alice" },
@@ -53,5 +53,35 @@ export function testSubjectEmails({ name, create }: Harness): void {
     assert.equal(await sweep(NOW_SECONDS + 90, 10), 0);
     assert.equal(await sweep(NOW_SECONDS + 91, 10), 1);
     assert.deepEqual(await having("old", { limit: 1 }), []);
+  });
+
+  test(`${name}: PCL-D-7, PCL-D-8 the last word on the claims of a user counts, in whatever order they come, until it expires`, async (t) => {
+    const store = await (await create(t)).open();
+    const word = (atSeconds: number, stale?: true) => ({
+      ...{ origin: of("alice"), atSeconds, values: { "/groups": [`g${atSeconds}\0`] } },
+      ...(stale && { stale }),
+      expiresAtSeconds: NOW_SECONDS + 60,
+    });
+    const writer = new Writer(store);
+    const found = async () => {
+      const { atSeconds, stale, values } = (await store.facts.claims(of("alice"))) ?? assert.fail();
+      return [atSeconds, stale, values["/groups"]];
+    };
+    assert.equal(await store.facts.claims(of("alice")), undefined);
+    await writer.write({ claims: word(5) });
+    await writer.write({ claims: word(4, true) });
+    assert.deepEqual(await found(), [5, undefined, ["g5\0"]]);
+    await store.log.append(
+      [6, 8, 7].map((at, seq) => ({ claims: word(at, true), event: makeEvent("as-2", seq) })),
+    );
+    assert.deepEqual(await found(), [8, true, ["g8\0"]]);
+    await writer.write({ claims: word(9) });
+    assert.deepEqual(await found(), [9, undefined, ["g9\0"]]);
+    const claims = { atSeconds: 1, untilSeconds: 2, values: { "/groups": "claims_absent" as const } };
+    const token = makeToken({ claims });
+    await writer.write({ token });
+    assert.deepEqual((await store.facts.token(token.jti))?.record.claims, claims);
+    assert.equal(await store.subjectClaims.sweep(NOW_SECONDS + 61, 10), 1);
+    assert.equal(await store.facts.claims(of("alice")), undefined);
   });
 }

@@ -11,7 +11,7 @@
 --   keys: key
 --   families: family, refresh_token, family_use
 --   jobs: job, job_room, counted, issued
---   short-lived rows: short_lived, holder, gone, recheck, subject_email
+--   short-lived rows: short_lived, holder, gone, recheck, subject_email, subject_claims
 --   questions: question
 --
 -- A batch runs the first of these combinations that has the parts of its rows, or else the whole:
@@ -32,8 +32,8 @@ checkpoint_in as (select * from json_to_recordset($3::text::json) as i
 token_in as (select * from json_to_recordset($4::text::json) as i
   (entry int, jti text, client_id text, workload text, subject text, origin_iss text, origin_sub text,
    audience text, scope text, details text, chain text, may_act text, ancestors text, rule_id text,
-   consent_id text, job_id text, job_iss text, job_ends_at bigint, confirmation text, issued_at bigint,
-   expires_at bigint, ending_keys text, event_id text)),
+   consent_id text, job_id text, job_iss text, job_ends_at bigint, claims text, confirmation text,
+   issued_at bigint, expires_at bigint, ending_keys text, event_id text)),
 used_in as (select * from json_to_recordset($5::text::json) as i
   (entry int, client_id text, issued_at bigint)),
 fresh_in as (select * from json_to_recordset($6::text::json) as i
@@ -105,7 +105,9 @@ recheck_in as (select * from json_to_recordset($33::text::json) as i
    asked_at bigint, sealed text, expires_at bigint)),
 subject_email_in as (select * from json_to_recordset($34::text::json) as i
   (entry int, origin_iss text, origin_sub text, email text, issued_at bigint, expires_at bigint)),
-question_in as (select * from json_to_recordset($35::text::json) as i
+subject_claims_in as (select * from json_to_recordset($35::text::json) as i
+  (entry int, origin_iss text, origin_sub text, true_at bigint, stale bigint, said text, expires_at bigint)),
+question_in as (select * from json_to_recordset($36::text::json) as i
   (entry int, id text, version bigint, body text, expires_at bigint, polls_recorded bigint, decided bigint)),
 replaced_locked as (
   select i.entry, i.id from (select * from replaced_in order by id collate "C") i
@@ -296,11 +298,11 @@ checkpoint_out as (
 token_out as (
   insert into token
     (jti, client_id, workload, subject, origin_iss, origin_sub, audience, scope, details, chain, may_act,
-     ancestors, rule_id, consent_id, job_id, job_iss, job_ends_at, confirmation, issued_at, expires_at,
-     ending_keys, event_id)
+     ancestors, rule_id, consent_id, job_id, job_iss, job_ends_at, claims, confirmation, issued_at,
+     expires_at, ending_keys, event_id)
   select i.jti, i.client_id, i.workload, i.subject, i.origin_iss, i.origin_sub, i.audience, i.scope, i.details,
     i.chain::json, i.may_act::json, i.ancestors::json, i.rule_id, i.consent_id, i.job_id, i.job_iss,
-    i.job_ends_at, i.confirmation, i.issued_at, i.expires_at, i.ending_keys::json, i.event_id
+    i.job_ends_at, i.claims, i.confirmation, i.issued_at, i.expires_at, i.ending_keys::json, i.event_id
   from token_in i
   where not exists (select from failed)
 ),
@@ -597,6 +599,20 @@ subject_email_out as (
       email = case when excluded.issued_at < subject_email.issued_at then subject_email.email else excluded.email end,
       issued_at = case when excluded.issued_at < subject_email.issued_at then subject_email.issued_at else excluded.issued_at end,
       expires_at = case when excluded.expires_at < subject_email.expires_at then subject_email.expires_at else excluded.expires_at end
+),
+-- PCL-D-8: the latest word of the issuer counts, in whatever order they come.
+subject_claims_out as (
+  insert into subject_claims
+    (origin_iss, origin_sub, true_at, stale, said, expires_at)
+  select i.origin_iss, i.origin_sub, i.true_at, i.stale, i.said, i.expires_at
+  from subject_claims_in i
+  where not exists (select from failed)
+  order by origin_iss collate "C", origin_sub collate "C"
+  on conflict (origin_iss, origin_sub) do update set
+      stale = case when excluded.true_at < subject_claims.true_at then subject_claims.stale else excluded.stale end,
+      said = case when excluded.true_at < subject_claims.true_at then subject_claims.said else excluded.said end,
+      expires_at = case when excluded.expires_at < subject_claims.expires_at then subject_claims.expires_at else excluded.expires_at end,
+      true_at = case when excluded.true_at < subject_claims.true_at then subject_claims.true_at else excluded.true_at end
 ),
 question_out as (
   update pending_consent t

@@ -34,6 +34,7 @@ export const RIGHTS: Readonly<Record<string, readonly Right[]>> = {
   job: CHANGED,
   recheck: CHANGED,
   subject_email: CHANGED,
+  subject_claims: CHANGED,
   signal: CHANGED,
   restored: CHANGED,
 };
