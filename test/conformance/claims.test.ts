@@ -182,6 +182,18 @@ test("PCL-D-9, PCL-D-15 a user who left the group gets nothing more by any way, 
   assert.ok(!JSON.stringify(await service.events()).includes("Engineering"));
 });
 
+test("PCL-D-11 the page says why this user is asked, in the operator's words and the user's language", async () => {
+  for (const [language, words] of [
+    ["en", "You are in Engineering."],
+    ["de", "Du gehörst zu Engineering."],
+  ]) {
+    const browser = new Browser(service, provider);
+    await browser.review(request(verifierOf()), "carol");
+    const page = await browser.review(request(verifierOf(), { ui_locales: String(language) }), "carol");
+    assert.ok(page.text.includes(`${words}`), page.text);
+  }
+});
+
 test("PCL-D-9, PCL-D-10 a user who was never in the group is not asked, and one who is back gets again what they consented to", async () => {
   groups.set("dave", ["Berlin"]);
   const refused = await exchange(service, provider, { user: "dave", token: await userToken("dave") });

@@ -15,6 +15,7 @@ import type { PendingRequest, Session } from "../records.ts";
 export type Without = { already: readonly PermissionsAt[]; unasked: readonly PermissionsAt[] };
 
 export type Offered = {
+  rule: Rule;
   choice: Choice;
   /** The job that the user is asked to approve. */
   job?: ProposedJob;

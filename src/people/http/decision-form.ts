@@ -3,7 +3,7 @@
 import { readFormText } from "../../http/body.ts";
 import type { HttpRequest } from "../../http/handler.ts";
 import type { ProposedJob } from "../../policy/jobs.ts";
-import type { Target } from "../../policy/rules.ts";
+import { hasSubject, type Target } from "../../policy/rules.ts";
 import type { BasePorts } from "../../ports.ts";
 import { defined } from "../../result.ts";
 import type { Agents } from "../../settings/agents.ts";
@@ -36,7 +36,7 @@ export function decisionView(
   { id, session, offer, expiresAtSeconds, problem, ticked, ...page }: DecisionPage<Offered>,
 ): DecisionView {
   const { issuer, policy, agents } = ports.settings();
-  const { choice, job, denied } = offer;
+  const { choice, job, denied, rule } = offer;
   return defined<DecisionView>({
     at: choice.at.map(({ target, name, permissions, limits }) => ({
       target: shownTarget(target, name),
@@ -60,6 +60,7 @@ export function decisionView(
     nowSeconds: ports.clock.nowSeconds(),
     agents: furtherAgentsOf(policy, offer, session).map((one) => shownParty(agents, one)),
     denied,
+    because: hasSubject(rule) ? rule.subjects.because : undefined,
     problem,
     ticked,
     user: shownUser(session),

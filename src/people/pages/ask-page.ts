@@ -8,6 +8,7 @@ import { fact, type Page } from "./page.ts";
 import {
   aboutParty,
   answersFor,
+  becauseOf,
   besideDisc,
   headingName,
   idBeneath,
@@ -39,6 +40,7 @@ ${besideDisc(agent, html`<h1>${texts.askHeading(headingName(agent, texts))}</h1>
 ${aboutParty(agent, texts) ?? html`<p class="hint">${texts.notDescribed(isolated(texts.operator ?? ""))}</p>`}
 ${passedOn([...before, agent], texts)}
 ${reasonOf(view.reason, texts)}
+${becauseOf(view.because, texts)}
 ${view.denied ? html`<p><strong>${texts.refusedBefore}</strong></p>` : undefined}
 ${decision(view, waysOf(view), texts, { advice: view.denied ? undefined : texts.askWhy, facts: ownFacts(view, texts) })}`,
     };

@@ -9,6 +9,7 @@ import { fact, type Page } from "./page.ts";
 import {
   aboutParty,
   answersFor,
+  becauseOf,
   besideDisc,
   headingName,
   idBeneath,
@@ -45,6 +46,7 @@ ${problemOf(view, texts)}
 ${besideDisc(view.client, html`<h1>${texts.consentHeading(headingName(view.client, texts))}</h1>${idBeneath(view.client, texts)}`, texts)}
 ${aboutParty(view.client, texts)}
 ${reasonOf(view.reason, texts)}
+${becauseOf(view.because, texts)}
 ${decision(withOffline(view, texts), waysOf(view), texts, { warning: warning(view, texts), advice: texts.askWhy, facts: ownFacts(view, texts) })}`,
     };
   },

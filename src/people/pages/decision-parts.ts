@@ -58,6 +58,8 @@ export type DecisionView = Partial<FormError> & {
   denied?: true;
   /** Why the client or agent asks, in its own words. */
   reason?: string;
+  /** Why this user is asked, as the rule says it. */
+  because?: Worded;
   user: ShownUser;
   /** The time zone of the user, where it is known. */
   zone?: string;

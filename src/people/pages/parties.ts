@@ -1,6 +1,7 @@
 /** How a page names a party (NAME-D-1 to NAME-D-3): what the operator says of it, its id, and what it says of itself. */
 import { REASON_CHARS_MAX } from "../../limits/input.ts";
 import { CHAIN_CHARS_MAX, ID_CHARS_END, NAME_CHARS_MAX } from "../../limits/people.ts";
+import { inLanguage, type Worded } from "../../policy/worded.ts";
 import { type AgentName, inWords, type Naming } from "../../settings/agents.ts";
 import { type Html, html } from "../../spec/html.ts";
 import { briefId, isolated, shownHost, shownId, shownName } from "./display-names.ts";
@@ -105,6 +106,10 @@ export function reasonOf(reason: string | undefined, texts: Texts): Html | undef
   const words = shownName(reason, REASON_CHARS_MAX);
   return words === undefined ? undefined : html`<p class="quote">${texts.reasonGiven(isolated(words))}</p>`;
 }
+
+/** PCL-D-11: why this user is asked, in the operator's words; without them, nothing of what the provider says. */
+export const becauseOf = (because: Worded | undefined, { language }: Texts): Html | undefined =>
+  because === undefined ? undefined : html`<p>${isolated(shownId(inLanguage(because, [language])))}</p>`;
 
 /** The person or department that answers for it, and where they are reached. */
 export function answersFor(party: ShownParty, texts: Texts): Html | undefined {
