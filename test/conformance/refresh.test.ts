@@ -160,7 +160,7 @@ test("REFRESH-D-21 a token that comes again from another address is told to its 
   assert.equal((event?.request as { source_ip?: string } | undefined)?.source_ip, "127.0.0.2");
   const page = await accountOf("alice");
   assert.match(page, /Used the same access from two networks within seconds/);
-  assert.match(page, /Two networks used the same access of this program/);
+  assert.match(page, /Two networks used the same access of this agent/);
   const last = await refresh(String(next.body.refresh_token));
   const again = await refreshFrom("127.0.0.3", String(next.body.refresh_token));
   assert.deepEqual([again.status, again.body.error], [400, "invalid_grant"]);
