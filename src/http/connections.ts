@@ -44,13 +44,13 @@ export type Connections = {
   readonly ended: boolean;
   /** Counts a new connection; it is cut if its source has too many. */
   accept(socket: Socket): void;
-  /** Takes up a connection whose handshake is done; it is cut if no more are taken up. */
+  /** Takes up a connection whose handshake is done; after the end it has a while for one request. */
   open(socket: TLSSocket): void;
   /** Undefined before the end of the handshake and after the end of the connection. */
   find(socket: Duplex): Connection | undefined;
   /** Takes up further connections; from now on each ends with its next answer. */
   drain(): void;
-  /** Takes up no more connections, and ends those without a request; the others end with their answer. */
+  /** Ends the connections that wait for a further request; the others end with their answer, or soon without a request. */
   end(): void;
   cutAll(): void;
 };
@@ -83,13 +83,15 @@ export function makeConnections(
     accept: sockets.accept,
     open(socket) {
       // RFC8705-2-2: a resumed session has shown no certificate.
-      if (ended || socket.isSessionReused()) {
+      if (socket.isSessionReused()) {
         socket.destroy();
         return;
       }
-      connections.set(socket, connectionOf(socket));
+      const connection = connectionOf(socket);
+      connections.set(socket, connection);
       if (hasProven(socket)) sockets.release(socket);
       socket.once("close", () => connections.delete(socket));
+      if (ended) linger(socket, connection);
     },
     find: (socket) => connections.get(socket),
     drain() {
@@ -98,15 +100,21 @@ export function makeConnections(
     end() {
       draining = true;
       ended = true;
-      const cut = (isCut: (connection: Connection) => boolean): void => {
-        for (const [socket, connection] of connections) if (isCut(connection)) socket.destroy();
-      };
-      cut(({ open, requests }) => open === 0 && requests > 0);
-      // The first request of a new connection may be on its way.
-      setTimeout(cut, LINGER_MS, ({ open }: Connection) => open === 0).unref();
+      for (const [socket, connection] of connections) {
+        if (connection.open > 0) continue;
+        if (connection.requests > 0) socket.destroy();
+        else linger(socket, connection);
+      }
     },
     cutAll: sockets.cutAll,
   };
+}
+
+/** The first request of a new connection may be on its way when the listener ends; its answer ends the connection. */
+function linger(socket: Duplex, connection: Connection): void {
+  setTimeout(() => {
+    if (connection.open === 0) socket.destroy();
+  }, LINGER_MS).unref();
 }
 
 /** All sockets, and how many each source has that are counted. */

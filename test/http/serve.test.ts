@@ -1341,6 +1341,19 @@ test("a new connection whose first request is on its way at the shutdown gets it
   await inTime(Promise.all([early.gone(), done]), "the shutdown completes");
 });
 
+test("a connection that is still in its handshake at the shutdown gets the answer to its first request", async (t) => {
+  const running = await start(t, echo, { limits: patient });
+  const socket = net.connect(running.server.port, "127.0.0.1");
+  await once(socket, "connect");
+  await settle();
+  const done = running.server.shutdown();
+  const late = new Client(running.server.port, { socket });
+  await once(late.socket, "secureConnect");
+  const [answer] = await late.ask(get());
+  assert.deepEqual([answer?.status, answer?.headers.get("connection")], [200, "close"]);
+  await inTime(Promise.all([late.gone(), done]), "the shutdown completes");
+});
+
 test("shutdown closes connections that do not finish in time", async (t) => {
   const late = answerAfter(t);
   const running = await start(t, () => late, {
