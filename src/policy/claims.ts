@@ -104,7 +104,7 @@ export const readClaims = (claims: JsonObject, { texts }: WantedClaims, atSecond
   values: Object.fromEntries(
     [...texts].map(([at, named]) => {
       const said = textsAt(claims, at);
-      return [at, typeof said === "string" ? said : said.filter((one) => named.has(one))];
+      return [at, typeof said === "string" ? said : [...new Set(said)].filter((one) => named.has(one))];
     }),
   ),
 });

@@ -194,10 +194,14 @@ test("PCL-D-8 of two words the later one counts, and one that is stale gives not
   assert.equal(latestOf(at(1), undefined)?.atSeconds, 1);
 });
 
-test("PCL-D-7 of the values of a token those are kept that a rule names, and no others", () => {
+test("PCL-D-7 of the values of a token those are kept that a rule names, each once, and no others", () => {
   const wanted = policyOf(ruleOf(eng), ruleOf({ "/hd": ["a.example"] }, "s")).claims.get(IDP);
   assert.ok(wanted);
-  const kept = readClaims({ groups: ["Sales", "Engineering"], hd: "b.example", email: "a@b" }, wanted, NOW);
+  const kept = readClaims(
+    { groups: ["Sales", "Engineering", "Engineering"], hd: "b.example", email: "a@b" },
+    wanted,
+    NOW,
+  );
   assert.deepEqual(kept.values, { "/groups": ["Engineering"], "/hd": [] });
 });
 
