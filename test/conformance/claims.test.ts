@@ -23,11 +23,19 @@ let provider: TestProvider;
 let service: Awaited<ReturnType<typeof makeService>>;
 /** The groups of a user at the provider. */
 const groups = new Map<string, readonly string[]>();
+/** By how many seconds the clock that dates their ID tokens is ahead. */
+const ahead = new Map<string, number>();
 const groupsOf = (user: string) => groups.get(user) ?? ["Engineering", "Berlin"];
 
 before(async () => {
   provider = await startProvider();
-  provider.lies = { claims: (said) => ({ ...said, groups: groupsOf(String(said.sub)) }) };
+  provider.lies = {
+    claims: (said) => ({
+      ...said,
+      groups: groupsOf(String(said.sub)),
+      iat: Number(said.iat) + (ahead.get(String(said.sub)) ?? 0),
+    }),
+  };
   const base = forDeferral(provider);
   const because = { en: "You are in Engineering.", de: "Du gehörst zu Engineering." };
   const narrowed = base.policies.map((rule) =>
@@ -72,8 +80,11 @@ after(() => stop(service, provider));
 
 const outcomeOf = ({ status, body }: Answer): string => (status === 200 ? "token" : String(body.error));
 
-const userToken = (user: string) =>
-  provider.userToken(user, ISSUER, { scope: TRIPS.join(" "), groups: groupsOf(user) });
+const userToken = (user: string, aheadSeconds = 0) => {
+  const times = { iat: nowSeconds() + aheadSeconds, exp: nowSeconds() + 300 };
+  return provider.userToken(user, ISSUER, { scope: TRIPS.join(" "), groups: groupsOf(user), ...times });
+};
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
 async function codeOf(user: string) {
   const verifier = verifierOf();
@@ -108,7 +119,6 @@ async function holdingsOf(user: string) {
     ...{ user, token, scope: "trips.book", target: "https://api.example" },
   });
   await answerLink(service, provider, waiting.link, "allow", user);
-  const nowSeconds = Math.floor(Date.now() / 1000);
   const assertion = forge(
     provider.key(),
     {
@@ -116,8 +126,8 @@ async function holdingsOf(user: string) {
         iss: provider.issuer,
         sub: user,
         aud: ISSUER,
-        iat: nowSeconds,
-        exp: nowSeconds + 60,
+        iat: nowSeconds(),
+        exp: nowSeconds() + 60,
         jti: randomUUID(),
       },
       ...{ client_id: PRIVATE, scope: "trips.read", groups: groupsOf(user) },
@@ -142,19 +152,19 @@ async function holdingsOf(user: string) {
       return Object.fromEntries(found);
     },
     living: async () => {
-      const nowSeconds = Math.floor(Date.now() / 1000);
-      const all = await Promise.all(tokens.map(async (jti) => standing(service.ports, jti, nowSeconds)));
+      const all = await Promise.all(tokens.map(async (jti) => standing(service.ports, jti, nowSeconds())));
       return all.filter(({ ok }) => ok).length;
     },
   };
 }
 
-async function changed(sub: string, said: object) {
+async function changed(sub: string, said: object, iat = nowSeconds()) {
   const events = { [CHANGED]: { claims: said } };
   const subject = {
     aud: ISSUER,
     sub_id: { format: "iss_sub", iss: provider.issuer, sub },
     events,
+    iat,
     exp: undefined,
   };
   const body = await provider.logoutToken(subject, { typ: "secevent+jwt" });
@@ -210,4 +220,29 @@ test("PCL-D-9, PCL-D-10 a user who was never in the group is not asked, and one 
   );
   await changed("dave", { groups: [] });
   assert.equal((await exchange(service, provider, { user: "dave", token })).status, 400);
+});
+
+test("PCL-D-9 what an issuer dates by a clock that is ahead ends like the rest", async () => {
+  const [user, aheadSeconds] = ["erin", 25];
+  await answerLink(
+    service,
+    provider,
+    linkIn(await exchange(service, provider, { user, token: await userToken(user) })),
+    "allow",
+    user,
+  );
+  const given = await exchange(service, provider, { user, token: await userToken(user, aheadSeconds) });
+  assert.equal(given.status, 200, given.text);
+  assert.equal((await changed(user, { groups: [] }, nowSeconds() + aheadSeconds)).status, 202);
+  const { jti } = claimsOf(given.body.access_token);
+  assert.equal((await standing(service.ports, String(jti), nowSeconds())).ok, false);
+});
+
+test("PCL-D-8 a sign-in that is dated by a clock that is ahead is later than a token of before it", async () => {
+  const token = await userToken("frank", 10);
+  groups.set("frank", ["Berlin"]);
+  ahead.set("frank", 20);
+  await new Browser(service, provider).review(request(verifierOf()), "frank");
+  const refused = await exchange(service, provider, { user: "frank", token });
+  assert.deepEqual([refused.body.error, refused.body.error_uri], ["invalid_request", undefined]);
 });

@@ -13,10 +13,12 @@ export const claimsOption: TokenOption = {
       return { ...order, access: { ...order.access, subject: { ...subject, claims } } };
     });
   },
-  grant({ hash }, _order, { allowed: { rule }, asked: { subject } }) {
+  grant({ hash }, _order, { allowed: { rule }, asked: { subject } }, nowSeconds) {
     const { origin, claims } = subject ?? {};
     if (origin === undefined || typeof claims !== "object") return {};
-    const claimsKeys = keysOfClaims(hash.ofName, origin, rule, claims.atSeconds);
+    // PCL-D-9: an issuer whose clock is ahead dates no token out of reach of the next ending.
+    const sinceSeconds = Math.min(claims.atSeconds, nowSeconds);
+    const claimsKeys = keysOfClaims(hash.ofName, origin, rule, sinceSeconds);
     return { row: { claims }, ends: { claimsKeys } };
   },
 };

@@ -34,8 +34,12 @@ export async function hearClaims(
 ): Promise<ClaimsWord | undefined> {
   if (!isHeard(settings(), issuer)) return undefined;
   const nowSeconds = clock.nowSeconds();
-  const { iat = 0 } = idClaims ?? {};
-  const atSeconds = Math.min(Math.floor(Number(iat)), nowSeconds);
+  const { iat } = idClaims ?? {};
+  // PCL-D-8: dated as subject tokens are, which are compared with it. An ID token of a refresh may name any time.
+  const atSeconds = Math.min(
+    typeof iat === "number" ? Math.floor(iat) : 0,
+    nowSeconds + settings().clockSkewSeconds,
+  );
   const told = idClaims && wordFrom(settings(), "sign_in", issuer, idClaims, atSeconds);
   if (told !== undefined || accessToken === undefined) return told;
   const { claimsFrom = [], subjectClaim } = settings().trustedIssuers.get(issuer) ?? {};

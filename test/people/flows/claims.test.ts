@@ -98,9 +98,11 @@ test("PCL-D-9 what is out is refused by look-up as soon as the provider has said
   assert.deepEqual(await look(), { ok: false, error: "token_claims_changed" });
 });
 
+const untimed = (said: object) => ({ ...said, groups: ["Engineering"], iat: "9999999999" });
 const silent: readonly (readonly [string, Source, object])[] = [
   ["no ID token", "sign_in", { idTokens: undefined }],
   ["an ID token with another signature", "sign_in", { foreignKey: true }],
+  ["an ID token whose time is a text", "sign_in", { claims: untimed }],
   ["userinfo of another user", "userinfo", { userInfo: () => ({ sub: "bob", groups: ["Engineering"] }) }],
   ["no userinfo endpoint", "userinfo", { userInfo: undefined }],
 ];
